@@ -1,4 +1,4 @@
-"""Benchmarks: ours beside the raw driver on the same tables, in one run. `make bench` or `python -m bench`.
+"""Benchmarks: Holdfast beside the raw driver on the same tables. Run `make bench` or `python -m bench`.
 
-Figures are ratios of one run on one machine; nothing here is asserted by a test.
+Compare figures of one run on one machine only. No test checks them.
 """

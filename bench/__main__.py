@@ -51,11 +51,11 @@ def main() -> None:
     options = parser.parse_args()
     chosen = {name: measure for name, measure in MEASUREMENTS.items() if options.only in name}
     figures: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    with databases() as found:
+    with databases() as fresh_databases:
         for number in range(options.rounds):
             for name, measure in chosen.items():
                 for store in ("sqlite", "postgres"):
-                    figures[name][store].append(measure(found.fresh(store)))
+                    figures[name][store].append(measure(fresh_databases.fresh(store)))
                     print(f"round {number + 1}: {name}, {store}: {figures[name][store][-1]:,.1f}", flush=True)
     show(figures)
     if options.json:

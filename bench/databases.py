@@ -15,7 +15,7 @@ class Databases:
         self._numbers = itertools.count()
 
     def fresh(self, store: str) -> str:
-        """The URL of an empty database of this kind."""
+        """Create an empty database of this kind, and return its URL."""
         name = f"bench{next(self._numbers)}"
         if store == "sqlite":
             return f"sqlite:///{self._folder / name}.db"

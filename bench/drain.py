@@ -1,4 +1,4 @@
-"""How fast queued runs are done."""
+"""Drain: how fast workers execute queued runs."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _drain(url: str, job: str, *, concurrency: int) -> float:
 
 
 def timed(hf: Holdfast, *, concurrency: int) -> float:
-    """Runs a second until nothing is left that the worker could do."""
+    """Return the runs per second until the worker has nothing left to do."""
     worker = hf.worker(concurrency=concurrency, drain=True)
     started = time.perf_counter()
     worker.start()

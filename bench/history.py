@@ -1,4 +1,4 @@
-"""A database with a long history: a million runs that have ended, some that wait, run, or were made of others."""
+"""History: fills a database with a million finished runs, and some that wait, run, or belong to pipelines."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from holdfast.store.transaction import Transaction
 FINISHED, READY, WAITING, RUNNING = 1_000_000, 3_000, 3_000, 200
 ALL = FINISHED + READY + WAITING + RUNNING
 PIPELINES, SEGMENTS, MANY_SEGMENTS, BUILDS, SCHEDULES = 150, 5, 1_000, 300, 20
-TALLIES = 15_000
+ROLLUPS = 15_000
 
-# In the order of their numbers: those that ended (one in five failed), are ready, wait, run. Of those that wait two in
-# three want one key, which is held.
+# In the order of their numbers: finished runs (one in five failed), ready, waiting and running ones. Two in three of
+# the waiting runs wait for the same key, which is held.
 FILL = (
     (
         ALL,
@@ -31,38 +31,38 @@ FILL = (
     ),
     (
         READY,
-        "insert into holdfast_ready (run_id, job, queue, rank, attempt, tries, takeovers) "
+        "insert into holdfast_ready (run_id, job, queue, rank, claim, attempt, takeovers) "
         "select {ready}, 'job' || (g % 7), 'q' || (g % 3), -(g % 2), 0, 0, 0",
     ),
     (
         WAITING,
         "insert into holdfast_waits "
-        "(run_id, job, queue, rank, run_key, attempt, tries, takeovers, missing, look, since_at) "
+        "(run_id, job, queue, rank, run_key, claim, attempt, takeovers, dependencies_left, unchecked, entered_at) "
         "select {waiting}, 'job' || (g % 7), 'q' || (g % 3), 0, case when g % 3 = 0 then 'k' || g else 'hot' end, "
         "0, 0, 0, 0, 0, {now}",
     ),
     (
         RUNNING,
         "insert into holdfast_leases "
-        "(run_id, job, queue, rank, run_key, attempt, tries, takeovers, holder, started_at, expires_at) "
+        "(run_id, job, queue, rank, run_key, claim, attempt, takeovers, holder, started_at, expires_at) "
         "select {running}, 'job' || (g % 7), 'q' || (g % 3), 0, case when g = 1 then 'hot' else 'r' || g end, "
         "1, 1, 0, 'w' || (g % 4), {now}, {later}",
     ),
     (
         RUNNING,
-        "insert into holdfast_holds (run_key, number, run_id) "
+        "insert into holdfast_key_locks (run_key, key_number, run_id) "
         "select case when g = 1 then 'hot' else 'r' || g end, 1, {running}",
     ),
     (
-        TALLIES,
-        "insert into holdfast_tallies "
+        ROLLUPS,
+        "insert into holdfast_rollups "
         "select case g % 3 when 0 then 1 when 1 then 10 else 60 end, 'job' || (g % 7), 'q' || (g % 5), {minute}, "
         "'failed', 1, '{nothing}', '{nothing}'",
     ),
-    (300, "insert into holdfast_tallies select 1, '*', '*', {minute}, 'failed', 1, '{nothing}', '{nothing}'"),
+    (300, "insert into holdfast_rollups select 1, '*', '*', {minute}, 'failed', 1, '{nothing}', '{nothing}'"),
     (
         100,
-        "insert into holdfast_tallies "
+        "insert into holdfast_rollups "
         "select 0, 'job' || (g % 7), 'q' || g, '1970-01-01 00:00:00+00:00', 'failed', 1, '{nothing}', '{nothing}'",
     ),
 )
@@ -95,31 +95,31 @@ TEXTS = {
 
 
 def fill(hf: Holdfast) -> None:
-    """Runs that were really worked off, and the many, written as rows."""
+    """Execute some real runs, and write all others as rows."""
     _work(hf)
     if hf.settings.url.startswith("sqlite"):
         hf.do(_fill)
         return
     with psycopg.connect(hf.settings.url, autocommit=True) as connection:
         for count, text in FILL:
-            connection.execute(_written(text, count, POSTGRES).encode())
+            connection.execute(_statement(text, count, POSTGRES).encode())
         connection.execute("vacuum analyze")
 
 
 def _fill(tx: Transaction) -> None:
     for count, text in FILL:
-        tx.execute_ddl(_written(text, count, SQLITE))
+        tx.execute_ddl(_statement(text, count, SQLITE))
 
 
-def _written(text: str, count: int, words: dict[str, str]) -> str:
-    text = f"{text} from {words['series'].replace('{count}', str(count))}"
-    for name, word in (TEXTS | words).items():
-        text = text.replace(f"{{{name}}}", word)
+def _statement(text: str, count: int, expressions: dict[str, str]) -> str:
+    text = f"{text} from {expressions['series'].replace('{count}', str(count))}"
+    for name, expression in (TEXTS | expressions).items():
+        text = text.replace(f"{{{name}}}", expression)
     return text
 
 
 def _work(hf: Holdfast) -> None:
-    """Pipelines, builds and schedules, by a worker that does all there is."""
+    """Execute pipelines, builds and scheduled jobs with a real worker."""
     film = hf.pipeline("film")
 
     @film.stage()
@@ -149,8 +149,8 @@ def _work(hf: Holdfast) -> None:
         hf.schedule(every=timedelta(minutes=number + 1))(hf.job(name=f"nightly-{number}")(nightly))
     hf.start()
     for number in range(BUILDS):
-        made = index.of(corpus=f"corpus {number}", fingerprint="one")
-        query.using(after=[made]).submit()
+        request = index.request(corpus=f"corpus {number}", fingerprint="one")
+        query.using(depends_on=[request]).submit()
     for _ in range(PIPELINES):
         film.submit(sentences=SEGMENTS)
     film.submit(sentences=MANY_SEGMENTS)

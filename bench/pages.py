@@ -1,4 +1,4 @@
-"""How long the dashboard's pages and the lists of the API take beside a million runs that have ended."""
+"""Pages: how long the pages of the dashboard and the lists of the API take with a million finished runs."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ PATHS = """
 /builds /builds?state=ready /builds?state=building /builds?job=index /builds/{build}
 /schedules /schedules/nightly-1
 /api/runs /api/runs?state=failed /api/runs?job=job1&state=succeeded /api/runs?order=submitted&state=failed
-/api/runs/count?queue=q1 /api/runs/counts /api/runs/counts?queue=q1 /api/runs/ids?beginning=0000
+/api/runs/count?queue=q1 /api/runs/counts /api/runs/counts?queue=q1 /api/runs/ids?prefix=0000
 /api/runs/{waiting} /api/runs/{waiting}/why /api/runs/{ended}/events /api/events
 /api/queues /api/workers /api/jobs /api/keys /api/pipelines /api/pipelines?state=failed /api/pipelines/{pipeline}
-/api/builds /api/builds?state=failed /api/schedules /api/schedules/nightly-1/slots /api/operations /api/passes
+/api/builds /api/builds?state=failed /api/schedules /api/schedules/nightly-1/slots /api/audit /api/tokens
 /api/statistics/overview /api/statistics/series /api/statistics/failures /api/statistics/jobs
 /api/statistics/counters /metrics /readyz
 """
 
 
 def slowest(url: str) -> float:
-    """The slowest of all paths, in milliseconds; prints the median of each."""
+    """Return the time of the slowest path in milliseconds, and print the median of each path."""
     with Holdfast(url) as hf:
         history.fill(hf)
         with serving(hf) as client:
@@ -62,7 +62,7 @@ def paths(hf: Holdfast) -> list[str]:
 
 
 def timed(client: httpx.Client, path: str) -> float:
-    """The median of some answers after the first two."""
+    """Return the median time of some answers in milliseconds, without the first two."""
     took = []
     for _ in range(TIMES + 2):
         started = time.perf_counter()
@@ -74,8 +74,8 @@ def timed(client: httpx.Client, path: str) -> float:
 
 @contextlib.contextmanager
 def serving(hf: Holdfast) -> Iterator[httpx.Client]:
-    """A client of a real server on a free port of the loopback."""
-    site = Site(hf, token=TOKEN)
+    """Serve the dashboard on a free loopback port, and yield a client of it."""
+    site = Site(hf, admin_token=TOKEN)
     config = uvicorn.Config(create_app(site), log_config=None, access_log=False, timeout_graceful_shutdown=5)
     server = uvicorn.Server(config)
     with Address(port=0).listen() as listening:

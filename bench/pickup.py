@@ -1,4 +1,4 @@
-"""How long from a submit in one process to the start of the run in another, idle one."""
+"""Pick-up: how long it takes from a submission in one process to the start of the run in another, idle process."""
 
 from __future__ import annotations
 

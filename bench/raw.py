@@ -1,4 +1,4 @@
-"""The limit: the bare driver on the same tables, claim and finish as two durable commits of 100 runs each."""
+"""Raw: the upper limit. The bare driver on the same tables; claim and finish are durable commits of 100 runs each."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ CLAIM = {
             delete from holdfast_ready y using chosen where y.run_id = chosen.run_id returning y.*
         ), leased as (
             insert into holdfast_leases
-                (run_id, job, queue, rank, attempt, tries, takeovers, holder, started_at, expires_at)
-            select run_id, job, queue, rank, attempt + 1, tries + 1, takeovers, 'raw', now(), now() from taken
+                (run_id, job, queue, rank, claim, attempt, takeovers, holder, started_at, expires_at)
+            select run_id, job, queue, rank, claim + 1, attempt + 1, takeovers, 'raw', now(), now() from taken
             returning run_id
         )
         select l.run_id, r.args, r.policy from leased l join holdfast_runs r on r.id = l.run_id""",
     "sqlite": """
         insert into holdfast_leases
-                (run_id, job, queue, rank, attempt, tries, takeovers, holder, started_at, expires_at)
-        select run_id, job, queue, rank, attempt + 1, tries + 1, takeovers, 'raw', '2026', '2026'
+                (run_id, job, queue, rank, claim, attempt, takeovers, holder, started_at, expires_at)
+        select run_id, job, queue, rank, claim + 1, attempt + 1, takeovers, 'raw', '2026', '2026'
         from holdfast_ready where queue = 'default' order by rank, run_id limit 100
         returning run_id, (select args from holdfast_runs r where r.id = run_id)""",
 }
@@ -40,7 +40,7 @@ FINISH = {
         with gone as (
             delete from holdfast_leases where run_id = any(%(ids)s) and holder = 'raw' returning run_id
         )
-        insert into holdfast_outcomes (run_id, state, result, attempt, tries, takeovers, finished_at)
+        insert into holdfast_outcomes (run_id, state, result, claim, attempt, takeovers, finished_at)
         select run_id, 'succeeded', 'null', 1, 1, 0, now() from gone""",
 }
 
@@ -53,7 +53,7 @@ def drain(url: str) -> float:
 
 
 def insert(url: str) -> float:
-    """One table's worth: what the database takes when rows come in bulk."""
+    """Return the rows per second of bulk inserts into one table."""
     with work.jobs(url) as hf:
         hf.start()
     connection: Any = _connect(url)
@@ -107,7 +107,7 @@ def _sqlite(url: str) -> float:
             "delete from holdfast_leases where run_id in (select value from json_each(?)) and holder = 'raw'", (given,)
         )
         connection.execute(
-            "insert into holdfast_outcomes (run_id, state, result, attempt, tries, takeovers, finished_at) "
+            "insert into holdfast_outcomes (run_id, state, result, claim, attempt, takeovers, finished_at) "
             "select value, 'succeeded', 'null', 1, 1, 0, ? from json_each(?)",
             (NOW, given),
         )

@@ -1,4 +1,4 @@
-"""Starting: what importing Holdfast costs beside pydantic, which it needs, in CPU time of fresh processes."""
+"""Start-up: the CPU time of importing Holdfast in a fresh process, compared with pydantic, which it needs."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import sys
 
 TIMES = 7
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-"""Bytecode is written and read, as where applications run; else each process compiles the sources again."""
+"""Without this variable bytecode is cached, as in production; otherwise each process would compile the sources."""
 
 
 def of_an_application(url: str) -> float:
-    """`from holdfast import Holdfast` as a multiple of `import pydantic`."""
+    """Return the time of `from holdfast import Holdfast` as a multiple of `import pydantic`."""
     return _ratio("from holdfast import Holdfast")
 
 
 def of_the_command(url: str) -> float:
-    """What `holdfast --help` imports as a multiple of `import pydantic`."""
+    """Return the time of the imports of `holdfast --help` as a multiple of `import pydantic`."""
     return _ratio("import holdfast.cli.main")
 
 

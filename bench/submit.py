@@ -1,4 +1,4 @@
-"""How fast runs are submitted, each durable when its call returns."""
+"""Submit: how fast runs are submitted, each durable when its call returns."""
 
 from __future__ import annotations
 

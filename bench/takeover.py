@@ -1,4 +1,4 @@
-"""How long after kill -9 of a worker another one has its runs."""
+"""Takeover: how long after kill -9 of a worker another worker has taken over its runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RUNS = 1000
 
 
 def after_kill(url: str) -> float:
-    """One run, from the kill to its next start."""
+    """Return the seconds from the kill of a worker to the next start of its one run."""
     with work.jobs(url, lease=LEASE) as hf:
         run = hf.jobs["hang"].submit()
         first, second = _two_workers(url)
@@ -22,7 +22,7 @@ def after_kill(url: str) -> float:
         while run.refresh().state != "running":
             time.sleep(0.01)
         _go(second)
-        time.sleep(2 * LEASE)  # the second has been alive for a lease and may judge
+        time.sleep(2 * LEASE)  # after a lease, the second worker may take over runs
         first.kill()
         killed = time.perf_counter()
         while run.refresh().snapshot.takeovers == 0 or run.state != "running":
@@ -35,9 +35,9 @@ def after_kill(url: str) -> float:
 
 
 def among_a_thousand(url: str) -> float:
-    """Two workers in the middle of 1,000 runs, one is killed: from the kill to the last run that was taken from it.
+    """Kill one of two workers in the middle of 1,000 runs, and return the seconds until its last run is taken over.
 
-    Every run has to succeed and `verify` to find nothing, or there is no figure.
+    Every run must succeed, and `verify` must find nothing.
     """
     with work.jobs(url, lease=LEASE) as hf:
         runs = hf.jobs["nap"].submit_many([{"seconds": 0.1}] * RUNS)
@@ -50,7 +50,7 @@ def among_a_thousand(url: str) -> float:
         for run in runs:
             run.result(timeout=120)
         taken = _takeovers(hf)
-        assert taken, "the worker that was killed had nothing in hand"
+        assert taken, "the killed worker had no runs"
         assert hf.verify() == []
         second.kill()
         first.wait()
@@ -59,9 +59,9 @@ def among_a_thousand(url: str) -> float:
 
 
 def _takeovers(hf: Holdfast) -> list[datetime]:
-    ids = [found.id for found in hf.search(limit=RUNS).items if found.takeovers]
-    told = [event for run_id in ids for event in hf.story(run_id) if event.kind == "RUN_TAKEN_OVER"]
-    return [event.happened_at for event in told if event.happened_at is not None]
+    ids = [run.id for run in hf.search(limit=RUNS).items if run.takeovers]
+    events = [event for run_id in ids for event in hf.timeline(run_id) if event.kind == "RUN_TAKEN_OVER"]
+    return [event.happened_at for event in events if event.happened_at is not None]
 
 
 def _two_workers(url: str, *, concurrency: int = 2) -> tuple[subprocess.Popen[str], subprocess.Popen[str]]:

@@ -1,4 +1,4 @@
-"""Whether those who wait slow down those who don't, and how fast a key goes from one run to the next."""
+"""Waiting: whether waiting runs slow down others, and how fast a key passes from one run to the next."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def beside_many_keys(url: str) -> float:
 
 
 def of_one_key(url: str) -> float:
-    """Each run of a key starts when the one before it has ended."""
+    """Return the runs per second of one key, where each run starts when the previous one has ended."""
     with work.jobs(url) as hf:
         hf.jobs["keyed"].submit_many([{"key": "only"}] * TURNS)
         worker = hf.worker(concurrency=100, drain=True)
@@ -35,7 +35,7 @@ def of_one_key(url: str) -> float:
 
 
 def _beside(url: str, *, keys: int) -> float:
-    """A drain while 100,000 runs wait for keys whose holders no worker here serves."""
+    """Drain a queue while 100,000 runs wait for keys that runs in another, unserved queue hold."""
     with work.jobs(url) as hf:
         if keys:
             _wait(hf, keys)

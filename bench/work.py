@@ -1,4 +1,4 @@
-"""The jobs that are measured, and a worker process for them: `python -m bench.work URL [-c N] [--drain]`."""
+"""Work: the jobs to measure, and a worker process for them: `python -m bench.work URL [-c N] [--drain]`."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from holdfast import Holdfast
 
 
 def jobs(url: str, *, lease: float = 15) -> Holdfast:
-    """An engine that knows the jobs below."""
-    hf = Holdfast(url, lease=lease, tick=min(1.0, lease / 3))
+    """Return a Holdfast with the jobs below."""
+    hf = Holdfast(url, lease=lease, poll_interval=min(1.0, lease / 3))
 
     @hf.job(name="noop")
     def noop(x: int) -> None:
@@ -44,7 +44,7 @@ def jobs(url: str, *, lease: float = 15) -> Holdfast:
 
 
 def start(url: str, *, concurrency: int = 100, drain: bool = False, lease: float = 15) -> subprocess.Popen[str]:
-    """A worker in a process of its own, which has said that it is ready."""
+    """Start a worker in its own process, and wait until it is ready."""
     command = [sys.executable, "-m", "bench.work", url, "-c", str(concurrency), "--lease", str(lease)]
     process = subprocess.Popen(
         command + (["--drain"] if drain else []), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -64,7 +64,7 @@ def main() -> None:
     hf = jobs(options.url, lease=options.lease)
     hf.start()
     print("ready", flush=True)
-    sys.stdin.readline()  # all start at once
+    sys.stdin.readline()  # so that all workers start at the same time
     worker = hf.worker(concurrency=options.c, drain=options.drain)
     worker.start()
     if options.drain:

@@ -1,103 +1,137 @@
 // The types of Holdfast's HTTP API, made from docs/openapi.json by scripts/typescript.py. Do not edit.
 
-/** Some recorded events of all runs, in the order of their commits. */
+/** A run that a worker is executing. */
+export interface ActiveRun {
+  run_id: string;
+  job: string;
+  queue: string;
+  key: string | null;
+  attempt: number;
+  claim: number;
+  holder: string;
+  started_at: string;
+  expires_at: string;
+  deadline_at: string | null;
+  cancel_requested_at: string | null;
+}
+
+/** Recorded events of all runs, in the order in which they were committed. */
 export interface AllEvents {
   events: Array<Event>;
-  /** Go on by ?after=, be there more by now or not. */
+  /** Cursor for `?after=`, valid even if there are no more events yet. */
   next: string;
 }
 
-/** A file that a run has made. */
+/** A file that a run has published. */
 export interface Artifact {
   run_id: string;
-  place: string;
+  folder: string;
   name: string;
-  attempt: number;
+  claim: number;
   size: number;
   sha256: string;
-  made_at: string;
-  /** Where it lies in the depot. */
+  created_at: string;
+  /** Where it is in the artifact store. */
   address: string;
 }
 
-/** A build as it stands. */
+/** An action that a person took, recorded in the transaction that performed it. */
+export interface AuditEntry {
+  by: string;
+  action: string;
+  /** What the action was applied to, and its options. */
+  details: { [name: string]: unknown };
+  run_id: string | null;
+  happened_at: string;
+  /** Pass it as `before` to read earlier entries. */
+  cursor: string;
+}
+
+/** A build and its current state. */
 export interface Build {
-  /** The run that makes it. */
+  /** The run that makes the build. */
   run_id: string;
   job: string;
   scope: string;
   fingerprint: string;
   state: "queued" | "building" | "ready" | "failed" | "cancelled" | "stale";
   stale_at: string | null;
-  because: string | null;
-  since_at: string;
+  reason: string | null;
+  created_at: string;
   holder: string | null;
   started_at: string | null;
   finished_at: string | null;
   failure_type: string | null;
   error: string | null;
   result: unknown;
-  /** Runs that wait for it. */
+  /** Number of runs that wait for the build. */
   waiting: number;
   /** Which stored values can't be decoded, and why. */
   unreadable: string | null;
-  /** Runs that needed it, among the newest 5,000 that needed anything. */
+  /** Runs that used it, among the newest 5,000 runs with dependencies. */
   uses: number;
-  /** Of a build in a list: values longer than 10,000 characters, which only the build itself shows. */
+  /** In a list: fields longer than 10,000 characters, which are only complete in the build itself. */
   cut: Array<"result" | "error">;
 }
 
 export interface BuildHistory {
   build: Build;
-  /** The runs that made it, the newest first. */
+  /** The runs that made the build, the newest first. */
   runs: Array<Run>;
 }
 
 export interface Cancel {
-  /** Why; it stays with the run. */
+  /** Why; stored with the run. */
   reason?: string;
 }
 
 export interface CancelMatching extends FilterBody {
-  /** Why; it stays with every run that is cancelled. */
+  /** Why; stored with every cancelled run. */
   reason?: string;
 }
 
-/** How many there are; with `more`, at least so many: not all were looked at. */
+/** How many runs there are. With `more` there may be more, because not all were examined. */
 export interface Count {
   number: number;
   more: boolean;
 }
 
-/** A counter's name, what it is about, and how far it has come. */
+/** A counter: its name, its label and its value. */
 export interface Counter {
   name: string;
   label: string;
   value: number;
 }
 
-/** What a run's state is after it was steered. */
+export interface CreatedToken {
+  name: string;
+  role: "viewer" | "operator" | "admin";
+  /** The secret; it is never shown again. */
+  token: string;
+}
+
+/** The state of a run after an action. */
 export interface Done {
   id: string;
   state: "queued" | "running" | "succeeded" | "failed" | "cancelled" | "timed_out";
 }
 
-/** Something that happened, to a run or to none in particular. */
+/** An event of a run, or of no particular run. */
 export interface Event {
   run_id: string | null;
   kind: string;
-  attempt: number | null;
+  claim: number | null;
   happened_at: string | null;
   data: { [name: string]: unknown };
-  /** Go on after this event by ?after=, or Last-Event-ID. */
+  /** Continue after this event with `?after=` or `Last-Event-ID`. */
   cursor: string | null;
 }
 
-/** Failures that look alike; `gist` is the last line of the error with its numbers and ids made alike. */
+/** Similar failures; `message` is the last line of the error with its numbers and ids replaced by placeholders. */
 export interface FailureGroup {
   job: string;
   failure_type: string | null;
-  gist: string;
+  message: string;
   runs: number;
   first_at: string;
   last_at: string;
@@ -105,7 +139,7 @@ export interface FailureGroup {
   example: string;
 }
 
-/** The filter as a body says it. */
+/** The filter as a JSON body. */
 export interface FilterBody {
   state?: "queued" | "running" | "succeeded" | "failed" | "cancelled" | "timed_out" | null;
   job?: string | null;
@@ -113,61 +147,54 @@ export interface FilterBody {
   key?: string | null;
   /** NAME=VALUE */
   tag?: string | null;
-  /** The pipeline whose stages and segments are meant, or the run whose children are. */
+  /** Only stages and segments of this pipeline, or children of this run. */
   parent?: string | null;
-  /** False leaves out the stages and segments of pipelines. */
+  /** False excludes the stages and segments of pipelines. */
   parts?: boolean;
-  /** Submitted then or later. */
+  /** Submitted at this time or later. */
   since?: string | null;
-  /** Submitted before then. */
+  /** Submitted before this time. */
   until?: string | null;
-  /** A text that the error contains, in capitals or not. */
+  /** Text that the error contains; case does not matter. */
   error?: string | null;
   /** Argument → value, as in the query. */
   args?: { [name: string]: string | number | boolean | null };
 }
 
-export interface Give {
-  /** Whose it is; it stands with all that they do. */
-  name: string;
-  role?: "viewer" | "operator" | "admin";
-  /** For so many seconds; for ever, if it is left out. */
-  expires?: number | null;
+/** How many runs were waiting or ready, how many were running, and how long the oldest had been ready. */
+export interface Gauge {
+  at: string;
+  waiting: number;
+  running: number;
+  oldest: number | null;
 }
 
-export interface Given {
-  name: string;
-  role: "viewer" | "operator" | "admin";
-  /** It is shown this once and never again. */
-  token: string;
-}
-
-/** A run that has a hold on a key. */
+/** A run that has a key lock. */
 export interface Holder {
   run_id: string;
-  /** running on its `worker`; ready, and not started; or it waits (for its next attempt at `due_at`, for runs that it has submitted) and keeps the key meanwhile, as key_order='strict' says */
+  /** `running` on its `worker`; `ready`, and not started; or `waits`: with key_order='strict', a run keeps its key while it waits for its next attempt (at `due_at`) or for its children. */
   state: "running" | "ready" | "waits";
   worker: string | null;
   due_at: string | null;
-  /** When its attempt began, if it runs. */
+  /** When its attempt began, if it is running. */
   started_at: string | null;
 }
 
 export interface Invalidate {
-  /** Why; it stays with the build until it is made anew. */
-  because?: string | null;
+  /** Why; stored with the build until it is rebuilt. */
+  reason?: string | null;
 }
 
-/** A job that this server's code knows. */
+/** A job of the server's application. */
 export interface Job {
   name: string;
   /** A stage is submitted with its pipeline. */
   kind: "job" | "build" | "pipeline" | "stage";
-  /** The first line of what the code says about it. */
+  /** The first line of its docstring. */
   doc: string | null;
   queue: string;
   priority: number;
-  /** What its key is made of, where that is text. */
+  /** The template of its concurrency key, if that is a text. */
   key: string | null;
   isolation: string;
   scheduled: boolean;
@@ -176,7 +203,7 @@ export interface Job {
   policy: Policy;
 }
 
-/** All that ever ended of a job (and queue, where one is named). */
+/** All runs of a job that ever ended, for one queue if one is named. */
 export interface JobTotals {
   job: string;
   queue: string;
@@ -188,26 +215,26 @@ export interface JobTotals {
   ran: Times;
 }
 
-/** A key: how many runs may hold it at once, which ones do, and how many wait for it. */
+/** A key: how many runs may hold it at once, which runs hold it, and how many wait for it. */
 export interface Key {
   key: string;
   limit: number;
   holders: Array<Holder>;
   waiting: number;
-  /** When the oldest run that waits was submitted. */
+  /** When the oldest waiting run was submitted. */
   oldest_at: string | null;
 }
 
-/** What is left out stays as it is; null lifts a limit. */
+/** Omitted limits stay unchanged; null removes a limit. */
 export interface Limits {
   max_queued?: number | null;
   concurrency?: number | null;
 }
 
-/** One record of a run's log; `level` is a name of Python's logging, or one of the user's own. */
+/** One record of a run's log; `level` is a level name of Python's logging or a custom one. */
 export interface LogRecord {
   happened_at: string | null;
-  attempt: number | null;
+  claim: number | null;
   level: string;
   logger: string;
   message: string;
@@ -216,25 +243,21 @@ export interface LogRecord {
 /** Some of a run's log records. */
 export interface Logs {
   records: Array<LogRecord>;
-  /** Where to go on, be there more by now or not. */
+  /** The cursor to continue from, even if there are no more records yet. */
   next: string;
-  /** Whether there is more to be had at once. */
+  /** Whether more records can be read at once. */
   more: boolean;
 }
 
-/** What someone did by hand, recorded in the transaction that did it. */
-export interface Operation {
-  by: string;
-  action: string;
-  /** To what it was done, and with what words. */
-  what: { [name: string]: unknown };
-  run_id: string | null;
-  happened_at: string;
-  /** Give it as `before` to read what was done earlier. */
-  cursor: string;
+export interface NewToken {
+  /** The owner of the token; recorded with every change made with it. */
+  name: string;
+  role?: "viewer" | "operator" | "admin";
+  /** Valid for this many seconds; without it, until it is revoked. */
+  expires?: number | null;
 }
 
-/** How it stands at `at`. */
+/** The state of the whole system at the time `at`. */
 export interface Overview {
   at: string;
   queues: Array<Queue>;
@@ -242,45 +265,26 @@ export interface Overview {
   queued: number;
   /** Whether more runs are queued than were counted. */
   more: boolean;
-  /** Age of the oldest run that is ready. */
+  /** Age of the oldest ready run. */
   oldest_waiting: number | null;
   running: number;
   capacity: number;
   workers: number;
   paused: Array<string>;
-  pace: Pace;
-}
-
-/** How it goes just now: measured on the `runs` that ended last, since `since`. Those that were cancelled count neither as a success nor as a failure. */
-export interface Pace {
-  runs: number;
-  since: string;
-  per_second: number;
-  success_rate: number | null;
-  waited: Times;
-  ran: Times;
-}
-
-/** A token, or a session that one began; never its secret. */
-export interface Pass {
-  name: string;
-  role: "viewer" | "operator" | "admin";
-  kind: "token" | "session";
-  made_at: string;
-  expires_at: string | null;
+  pace: Throughput;
 }
 
 export interface Pause {
-  /** Why; it is shown wherever someone asks. */
+  /** Why; shown on the dashboard and in explanations of waiting runs. */
   note?: string | null;
 }
 
-/** A pipeline's run, its stages in the order in which they were declared, and the first runs that failed. */
+/** The run of a pipeline, its stages in the order of their declaration, and its first failures. */
 export interface Pipeline {
   run: Run;
   stages: Array<StageInfo>;
   progress: Progress;
-  troubles: Array<Trouble>;
+  failures: Array<StageFailure>;
 }
 
 export interface PipelineLine {
@@ -288,7 +292,7 @@ export interface PipelineLine {
   progress: Progress | null;
 }
 
-/** What ended in the span that began at `at`. */
+/** The runs that ended in the interval that began at `at`. */
 export interface Point {
   at: string;
   runs: number;
@@ -298,7 +302,7 @@ export interface Point {
   ran: Times;
 }
 
-/** What a run may do and what its misfortunes mean; times in seconds. */
+/** The policy of a run; times in seconds. */
 export interface Policy {
   max_attempts: number;
   timeout: number | null;
@@ -308,64 +312,64 @@ export interface Policy {
   max_takeovers: number;
   key_order: string;
   key_limit: number;
-  audit: boolean;
+  keep_forever: boolean;
   rate: string | null;
   rate_name: string | null;
-  /** Only the application's own code starts runs; to ask for one is refused. */
+  /** True if only the application's own code may submit runs. */
   only_from_code: boolean;
-  /** The address of the application's page that starts them instead. */
+  /** The URL of the application's page that starts these runs. */
   start_at: string | null;
   retry: Retry;
 }
 
-/** Of the stages that run for a pipeline (not those that a rerun uses again): how many there are, and are done. */
+/** How many stages a pipeline runs and how many of them are done, not counting stages that a rerun reuses. */
 export interface Progress {
   stages: number;
   done: number;
-  /** When the first of them started, if one has. */
+  /** When the first of them started, if any has. */
   begun_at: string | null;
 }
 
-/** A queue as it stands: pause, limits, what it has; `*` is all of them together. */
+/** A queue with its pause, limits and counts; `*` stands for all queues together. */
 export interface Queue {
   name: string;
   paused_at: string | null;
   note: string | null;
-  /** Runs that may be queued or running. */
+  /** How many runs may be queued or running. */
   max_queued: number | null;
-  /** Runs at once, over all workers. */
+  /** How many runs may run at once, over all workers. */
   concurrency: number | null;
   /** Runs that wait or are ready. */
   queued: number;
   ready: number;
-  /** Whether more runs are queued than were counted: at most 10,000 are. */
+  /** Whether more runs are queued than were counted; the count stops at 10,000. */
   more: boolean;
   running: number;
-  /** Runs that count against `max_queued`. */
-  seats: number;
-  /** When the oldest that is queued was submitted. */
+  /** How many runs count against `max_queued`. */
+  capacity_used: number;
+  /** When the oldest queued run was submitted. */
   oldest_at: string | null;
-  /** When the oldest that is ready was submitted. */
+  /** When the oldest ready run was submitted. */
   oldest_ready_at: string | null;
   /** Submissions that were refused because the queue was full. */
   rejected: number;
 }
 
 export interface Rerun {
-  /** The first stage that is done anew. */
+  /** The first stage to run again. */
   from_stage: string;
 }
 
-/** When a failed step is tried again: times in seconds. */
+/** When a failed attempt or step is retried; times in seconds. */
 export interface Retry {
-  steps: number;
+  step_attempts: number;
   delay: number;
   factor: number;
   max_delay: number;
   jitter: number;
 }
 
-/** A run as it stood when it was read. */
+/** A run, as it was when it was read. */
 export interface Run {
   id: string;
   job: string;
@@ -382,13 +386,13 @@ export interface Run {
   parent_id: string | null;
   stage: string | null;
   segment: string | null;
-  needed: Array<string>;
-  audit: boolean;
+  depends_on: Array<string>;
+  keep_forever: boolean;
   created_at: string;
   state: "queued" | "running" | "succeeded" | "failed" | "cancelled" | "timed_out";
   place: "waits" | "ready" | "leases" | "outcomes" | null;
+  claim: number;
   attempt: number;
-  tries: number;
   takeovers: number;
   holder: string | null;
   started_at: string | null;
@@ -397,53 +401,45 @@ export interface Run {
   deadline_at: string | null;
   cancel_requested_at: string | null;
   due_at: string | null;
-  because: string | null;
+  reason: string | null;
   failure_type: string | null;
   error: string | null;
   result: unknown;
   policy: Policy;
-  /** Which stored values can't be decoded, and why; null for a sound run. */
+  /** Which stored values can't be decoded, and why; usually null. */
   unreadable: string | null;
-  /** Of a run in a list: values longer than 10,000 characters, which only the run itself shows. */
+  /** In a list: fields longer than 10,000 characters, which are only complete in the run itself. */
   cut: Array<"args" | "result" | "error">;
 }
 
-/** Some events of a run, in order; whoever goes on from a cursor misses nothing and hears nothing twice. */
+/** Events of a run, in order. Continuing from a cursor neither skips nor repeats an event. */
 export interface RunEvents {
   events: Array<Event>;
-  /** Go on by ?after=, be there more by now or not. */
+  /** Cursor for `?after=`, valid even if there are no more events yet. */
   next: string | null;
   state: "queued" | "running" | "succeeded" | "failed" | "cancelled" | "timed_out";
-  /** Whether the run has ended and all of it is told. */
+  /** Whether the run has ended and these are its last events. */
   ended: boolean;
 }
 
-/** How many runs waited (or were ready) and ran, and how long the oldest had been ready. */
-export interface Sample {
-  at: string;
-  waiting: number;
-  running: number;
-  oldest: number | null;
-}
-
-/** A schedule as it stands: its trigger, how far its slots are decided, its last slot and its next. */
+/** A schedule: its trigger, up to when its slots are decided, its last slot and its next. */
 export interface ScheduleInfo {
   name: string;
   trigger: string;
-  /** The zone by whose clock it goes, if it is cron. */
+  /** The time zone of a cron expression. */
   tz: string | null;
   queue: string;
-  /** Up to when its slots are decided; null as long as no worker has started with it. */
-  considered_at: string | null;
+  /** Up to when its slots are decided; null until a worker starts with it. */
+  evaluated_at: string | null;
   paused_at: string | null;
   note: string | null;
-  /** When a worker last said that its code knows it. */
-  seen_at: string | null;
+  /** When a worker last reported that its code has the schedule. */
+  last_seen_at: string | null;
   last: Slot | null;
   next_at: string | null;
-  /** The trigger as one would say it. */
-  words: string;
-  /** Live workers whose code has another definition of the schedule. They claim none of its slots. */
+  /** The trigger in plain English. */
+  description: string;
+  /** Live workers whose code defines the schedule differently. They claim none of its slots. */
   others: Array<string>;
   /** Which stored values can't be decoded, and why. */
   unreadable: string | null;
@@ -454,15 +450,15 @@ export interface Segment {
   name: string;
   run_id: string;
   state: "NEW" | "READY" | "RUNNING" | "DONE" | "ERROR";
-  /** What an ERROR is, or that a NEW one was skipped. */
-  fate: "failed" | "cancelled" | "skipped" | "retrying" | null;
-  attempt: number;
+  /** The kind of an ERROR, or `skipped` for a NEW segment that will never start. */
+  error_kind: "failed" | "cancelled" | "skipped" | "retrying" | null;
+  claim: number;
   retry_at: string | null;
   /** Why it was skipped. */
   reason: string | null;
 }
 
-/** Points from `since` on, each `step` long; one in which nothing ended is left out. */
+/** Points from `since` on, each `step` long; intervals in which no run ended are left out. */
 export interface Series {
   since: string;
   until: string;
@@ -470,14 +466,14 @@ export interface Series {
   points: Array<Point>;
 }
 
-/** One due time of a schedule, and what became of it. */
+/** One due time of a schedule, and its outcome. */
 export interface Slot {
   schedule: string;
   scheduled_for: string;
-  /** upcoming, queued, running, ran, failed, cancelled, skipped_timeout (over its longest time), skipped, missed or coalesced */
+  /** upcoming, queued, running, ran, failed, cancelled, skipped_timeout (its run timed out), skipped, missed or coalesced */
   outcome: string;
   run_id: string | null;
-  because: string | null;
+  reason: string | null;
   coalesced_into: string | null;
   manual: boolean;
   claimed_at: string | null;
@@ -487,81 +483,89 @@ export interface Slot {
   error: string | null;
 }
 
-/** One stage of a pipeline's run; `segments` counts those of a split stage by their states. */
+/** The run of a stage or segment that failed, and the last line of its error. */
+export interface StageFailure {
+  run_id: string;
+  stage: string;
+  /** Null for the run of a stage that is not split. */
+  segment: string | null;
+  /** `queued` while it waits to be tried again, at `retry_at`. */
+  state: string;
+  retry_at: string | null;
+  error: string;
+}
+
+/** One stage of a pipeline's run; `segments` counts the segments of a split stage by state. */
 export interface StageInfo {
   name: string;
   version: string;
   run_id: string;
   state: "NEW" | "READY" | "RUNNING" | "DONE" | "ERROR";
-  /** Whether that is for good: a stage in ERROR may still be tried again, a NEW one that has ended never starts. */
+  /** Whether the state is final. A stage in ERROR may still be tried again; a NEW one that has ended never starts. */
   ended: boolean;
   after: Array<string>;
   split: boolean;
-  /** Its run belongs to the pipeline that this one repeats. */
+  /** Whether its run belongs to an earlier run of the pipeline, which this one repeats. */
   reused: boolean;
   segments: { [name: string]: number };
-  /** How many of its runs did not complete: failed, cancelled or to be tried again (ERROR), or skipped (NEW). */
+  /** How many of its runs did not complete, by kind: failed, cancelled and retrying (ERROR), and skipped (NEW). */
   errors: { [name: string]: number };
-  /** When the first of those is tried again. */
+  /** When the first of the failed runs is tried again. */
   retry_at: string | null;
   /** Why a NEW stage that has ended was skipped. */
   reason: string | null;
-  /** How many runs do its work, as far as that is known. */
+  /** How many runs the stage has, as far as known. */
   total: number;
-  /** How many of them have completed. */
+  /** How many of its runs are done. */
   done: number;
 }
 
-/** A step that the run has done and remembers. */
+/** A finished step of a run, with its stored result. */
 export interface Step {
   name: string;
-  /** The how-manieth of its attempt. */
+  /** Position of the step within its attempt, from 1. */
   number: number;
-  attempt: number;
-  tries: number;
+  claim: number;
+  attempts: number;
   started_at: string;
   finished_at: string;
   result: unknown;
-  /** Whether the result has over 10,000 characters: only the step itself shows it. */
+  /** True in a list if the result has over 10,000 characters and is left out. */
   cut: boolean;
 }
 
-/** A run to be queued; what is left out is as the job says. */
+/** A run to submit; omitted options have the job's defaults. */
 export interface Submit {
   job: string;
   args?: { [name: string]: unknown };
   queue?: string | null;
-  /** Higher goes first. */
+  /** Runs with a higher priority start first. */
   priority?: number | null;
-  /** At most one run of a key runs at a time. */
+  /** Concurrency key: at most one run of a key runs at a time. */
   key?: string | null;
-  /** Start so much later, in seconds. */
+  /** Start this many seconds later. */
   delay?: number | null;
-  /** Start then or later; instead of `delay`. */
+  /** Start at this time or later; use instead of `delay`. */
   due_at?: string | null;
-  /** For finding it again. */
+  /** Tags to search by. */
   tags?: { [name: string]: string };
-  /** Runs that must have succeeded before. */
-  after?: Array<string>;
-  /** Give back the run of the same key (or arguments) that has not started, or ended. */
+  /** Runs that must have succeeded first. */
+  depends_on?: Array<string>;
+  /** Return an existing run of the same key or arguments, if it has not started (`queued`) or not ended (`active`). */
   unique?: "queued" | "active" | null;
 }
 
-/** A run that a worker does now. */
-export interface Task {
-  run_id: string;
-  job: string;
-  queue: string;
-  key: string | null;
-  attempt: number;
-  holder: string;
-  started_at: string;
-  expires_at: string;
-  deadline_at: string | null;
-  cancel_requested_at: string | null;
+/** The current throughput, measured on the last `runs` runs to end, since `since`. Cancelled runs count neither as successes nor as failures. */
+export interface Throughput {
+  runs: number;
+  since: string;
+  per_second: number;
+  success_rate: number | null;
+  waited: Times;
+  ran: Times;
 }
 
-/** How long something took, in seconds: half of it, 95 and 99 of 100 no longer than that; within a fifth. */
+/** How long something took, in seconds: the mean and three percentiles, which are accurate to within 20 %. */
 export interface Times {
   count: number;
   mean: number | null;
@@ -570,24 +574,21 @@ export interface Times {
   p99: number | null;
 }
 
+/** A token, or a session that was started with one, without its secret. */
+export interface Token {
+  name: string;
+  role: "viewer" | "operator" | "admin";
+  kind: "token" | "session";
+  created_at: string;
+  expires_at: string | null;
+}
+
 export interface Trigger {
-  /** The slot's own time, with its zone: the same one twice is refused. */
+  /** The time of the slot, with its time zone. A slot that already has a run is refused. */
   scheduled_for: string;
 }
 
-/** A stage's or segment's run, and the last line of what went wrong. */
-export interface Trouble {
-  run_id: string;
-  stage: string;
-  /** Left empty for the run of a stage that is not split. */
-  segment: string | null;
-  /** `queued` while it waits to be tried again, at `retry_at`. */
-  state: string;
-  retry_at: string | null;
-  error: string;
-}
-
-/** Where a run stands, and why; the first reason is the most immediate. */
+/** The state of a run and the reasons for it, the most important first. */
 export interface Why {
   id: string;
   state: "queued" | "running" | "succeeded" | "failed" | "cancelled" | "timed_out";
@@ -605,20 +606,20 @@ export interface WorkerInfo {
   concurrency: number;
   exclusive: string | null;
   started_at: string;
-  seen_at: string;
-  /** If it is not heard until then, it counts as lost. */
+  last_seen_at: string;
+  /** The worker counts as lost if it does not report before this time. */
   expires_at: string;
-  /** It has been told to end, and finishes what it has. */
+  /** Whether it is shutting down: it finishes its runs and claims no more. */
   stopping: boolean;
-  /** When someone asked it to drain: to claim no more, finish what it has, and end. */
-  drain_at: string | null;
-  /** The schedules that it looks after, each with the digest of its definition in the worker's code. */
+  /** When someone asked it to drain: to claim no more runs, finish those it has, and end. */
+  drain_requested_at: string | null;
+  /** The schedules that it handles, each with the digest of its definition in the worker's code. */
   schedules: { [name: string]: string };
 }
 
 export interface Workers {
   workers: Array<WorkerInfo>;
-  tasks: Array<Task>;
+  active_runs: Array<ActiveRun>;
 }
 
 export interface Fault {
@@ -626,37 +627,37 @@ export interface Fault {
   what: string;
 }
 
-/** What went wrong, by a stable `code` (docs/reference.md lists them all). */
+/** An error with a stable `code`; docs/reference.md lists all codes. */
 export interface Problem {
   type?: string;
   title: string;
   status: number;
   code: string;
   detail: string;
-  /** Of invalid_request: what does not fit, and where. */
+  /** For invalid_request: what is wrong, and where. */
   errors?: Array<Fault> | null;
-  /** Of queue_full: in so many seconds there may be a place. */
+  /** For queue_full: try again after this many seconds. */
   retry_after?: number | null;
-  /** Of slot_taken: the run that has the slot. */
+  /** For slot_taken: the run that has the slot. */
   run_id?: string | null;
-  /** Of unforeseen: the mark of its trace in the server's log. */
+  /** For internal_error: the id to search for in the server's log. */
   incident?: string | null;
 }
 
-/** Some of a list, in its order. */
+/** A part of a list, in the order of the list. */
 export interface Page<T> {
   items: Array<T>;
-  /** Where the next page begins; null on the last one. */
+  /** The cursor of the next page; null on the last page. */
   next: string | null;
 }
 
-/** Some of the runs that match, the newest first. A page may have few runs, or none, and still have a next one: at most 10,000 runs are looked at for it. */
+/** Some of the matching runs, the newest first. A page may have few runs, or none, and still have a next page: a page examines at most 10,000 runs. */
 export interface SearchPage<T> {
   items: Array<T>;
   next: string | null;
-  /** How many runs were looked at. */
+  /** How many runs were examined. */
   searched: number;
-  /** How far back: when the last of them was submitted, or ended. */
+  /** How far back the search went: when the last examined run was submitted or ended. */
   until: string | null;
 }
 
@@ -672,24 +673,24 @@ export interface Call<Answer, Path = None, Query = None, Body = undefined> {
 
 /** By the name of each operation. */
 export interface Api {
-  /** GET /api/jobs: The jobs that can be submitted here */
+  /** GET /api/jobs: List the jobs that can be submitted */
   list_jobs: Call<Page<Job>>;
-  /** GET /api/jobs/{name}: One job */
+  /** GET /api/jobs/{name}: Get a job */
   get_job: Call<Job, { name: string; }>;
-  /** POST /api/runs: Queue a run */
+  /** POST /api/runs: Submit a run */
   submit_run: Call<Run, None, None, Submit>;
-  /** GET /api/runs: Runs that match, the newest first */
+  /** GET /api/runs: Search runs, the newest first */
   list_runs: Call<SearchPage<Run>, None, Api["count_runs"]["query"] & {
-    /** newest: of runs that have ended, who ended last comes first; submitted: who was submitted last. */
+    /** newest: ended runs are sorted by their end; submitted: all runs are sorted by submission. */
     order?: "newest" | "submitted";
-    /** Go on there: `next` of the page before. */
+    /** `next` of the previous page. */
     after?: string | null;
-    /** Only runs that were submitted before this one. */
+    /** Only runs submitted before this one. */
     before?: string | null;
-    /** At most so many. */
+    /** Maximum number of items. */
     limit?: number;
   }>;
-  /** GET /api/runs/count: How many runs match */
+  /** GET /api/runs/count: Count matching runs */
   count_runs: Call<Count, None, {
     state?: "queued" | "running" | "succeeded" | "failed" | "cancelled" | "timed_out" | null;
     job?: string | null;
@@ -697,175 +698,175 @@ export interface Api {
     key?: string | null;
     /** NAME=VALUE */
     tag?: string | null;
-    /** The pipeline whose stages and segments are meant, or the run whose children are. */
+    /** Only stages and segments of this pipeline, or children of this run. */
     parent?: string | null;
-    /** False leaves out the stages and segments of pipelines. */
+    /** False excludes the stages and segments of pipelines. */
     parts?: boolean;
-    /** Submitted then or later. */
+    /** Submitted at this time or later. */
     since?: string | null;
-    /** Submitted before then. */
+    /** Submitted before this time. */
     until?: string | null;
-    /** A text that the error contains, in capitals or not. */
+    /** Text that the error contains; case does not matter. */
     error?: string | null;
-    /** PATH=VALUE of an argument; a dot leads into it, a number is a place in a list. */
+    /** PATH=VALUE of an argument; a dot selects a nested field, a number an item of a list. */
     arg?: Array<string>;
   }>;
-  /** GET /api/runs/counts: How many runs match, by state */
+  /** GET /api/runs/counts: Count matching runs by state */
   count_states: Call<{ [name: string]: Count }, None, Api["count_runs"]["query"]>;
-  /** GET /api/runs/ids: The ids that begin like that */
-  find_ids: Call<Page<string>, None, { beginning: string; limit?: number; }>;
-  /** GET /api/runs/open: Which of these runs have not ended */
+  /** GET /api/runs/ids: Find run ids by prefix */
+  find_ids: Call<Page<string>, None, { prefix: string; limit?: number; }>;
+  /** GET /api/runs/open: Find which of these runs have not ended */
   find_open: Call<Page<string>, None, { id: Array<string>; }>;
-  /** POST /api/runs/cancel: Cancel all that match */
+  /** POST /api/runs/cancel: Cancel all matching runs */
   cancel_matching: Call<Run, None, None, CancelMatching>;
-  /** POST /api/runs/again: Do all that match again */
+  /** POST /api/runs/again: Run all matching runs again */
   again_matching: Call<Run, None, None, FilterBody>;
-  /** GET /api/runs/{run_id}: One run */
+  /** GET /api/runs/{run_id}: Get a run */
   get_run: Call<Run, { run_id: string; }>;
-  /** GET /api/runs/{run_id}/why: Why a run is where it is */
+  /** GET /api/runs/{run_id}/why: Explain the state of a run */
   why_run: Call<Why, { run_id: string; }>;
-  /** POST /api/runs/{run_id}/cancel: End a run, or ask it to stop */
+  /** POST /api/runs/{run_id}/cancel: Cancel a run */
   cancel_run: Call<Done, { run_id: string; }, None, Cancel>;
-  /** POST /api/runs/{run_id}/again: A new run like that one */
+  /** POST /api/runs/{run_id}/again: Run again */
   again_run: Call<Run, { run_id: string; }>;
-  /** GET /api/runs/{run_id}/events: What happened to a run, and what happens */
+  /** GET /api/runs/{run_id}/events: List or stream the events of a run */
   list_run_events: Call<RunEvents, { run_id: string; }, {
-    /** Go on after this cursor. */
+    /** Only events after this cursor. */
     after?: string | null;
-    /** At most so many. */
+    /** Maximum number of items. */
     limit?: number;
-    /** Wait so many seconds for news, if there are none yet. */
+    /** If there are no events yet, wait up to this many seconds. */
     wait?: number;
   }>;
-  /** GET /api/events: What is recorded of all runs */
+  /** GET /api/events: List or stream the recorded events of all runs */
   list_events: Call<AllEvents, None, {
-    /** Go on after this cursor. */
+    /** Only events after this cursor. */
     after?: string | null;
-    kinds?: Array<"CANCEL_REQUESTED" | "LOG" | "LOOP_BLOCKED" | "OPERATED" | "PROGRESS" | "RUN_CANCELLED" | "RUN_FAILED" | "RUN_HANDED_BACK" | "RUN_PUT_OFF" | "RUN_QUEUED" | "RUN_RETRIED" | "RUN_STARTED" | "RUN_SUCCEEDED" | "RUN_TAKEN_OVER" | "RUN_TIMED_OUT" | "RUN_WAITS" | "SCHEDULER_CONTENTION" | "SLOTS_PASSED" | "STEP_FINISHED" | "STEP_FORGOTTEN" | "STEP_RETRIED" | "STEP_STARTED">;
-    /** At most so many. */
+    kinds?: Array<"CANCEL_REQUESTED" | "DATABASE_BUSY" | "LOG" | "LOOP_BLOCKED" | "OPERATOR_ACTION" | "PROGRESS" | "RUN_CANCELLED" | "RUN_FAILED" | "RUN_QUEUED" | "RUN_RELEASED" | "RUN_RETRIED" | "RUN_SNOOZED" | "RUN_STARTED" | "RUN_SUCCEEDED" | "RUN_TAKEN_OVER" | "RUN_TIMED_OUT" | "RUN_WAITING_FOR_CHILDREN" | "SLOTS_MISSED" | "STEP_FINISHED" | "STEP_FORGOTTEN" | "STEP_RETRIED" | "STEP_STARTED">;
+    /** Maximum number of items. */
     limit?: number;
-    /** Wait so many seconds for news, if there are none yet. */
+    /** If there are no events yet, wait up to this many seconds. */
     wait?: number;
   }>;
-  /** GET /api/runs/{run_id}/logs: A run's log */
+  /** GET /api/runs/{run_id}/logs: Get the log of a run */
   list_logs: Call<Logs, { run_id: string; }, {
     level?: "DEBUG" | "INFO" | "WARNING" | "ERROR" | "CRITICAL";
     text?: string | null;
     after?: string | null;
-    /** At most so many. */
+    /** Maximum number of items. */
     limit?: number;
   }>;
-  /** GET /api/runs/{run_id}/steps: The steps that a run has done */
+  /** GET /api/runs/{run_id}/steps: List the finished steps of a run */
   list_steps: Call<Page<Step>, { run_id: string; }>;
-  /** GET /api/runs/{run_id}/steps/{name}: One step, with all of its result */
+  /** GET /api/runs/{run_id}/steps/{name}: Get a step with its full result */
   get_step: Call<Step, { run_id: string; name: string; }>;
-  /** GET /api/runs/{run_id}/artifacts: What a run has made */
+  /** GET /api/runs/{run_id}/artifacts: List the artifacts of a run */
   list_artifacts: Call<Page<Artifact>, { run_id: string; }, {
     after?: string | null;
-    /** At most so many. */
+    /** Maximum number of items. */
     limit?: number;
   }>;
-  /** GET /api/runs/{run_id}/artifacts/{name}: The content of an artifact */
+  /** GET /api/runs/{run_id}/artifacts/{name}: Download an artifact */
   download_artifact: Call<ArrayBuffer, { run_id: string; name: string; }>;
-  /** GET /api/builds: Builds, the newest first */
+  /** GET /api/builds: List builds, the newest first */
   list_builds: Call<Page<Build>, None, {
     state?: "queued" | "building" | "ready" | "failed" | "cancelled" | "stale" | null;
     job?: string | null;
     scope?: string | null;
     fingerprint?: string | null;
-    /** Go on below this run: `next` of the page before. */
+    /** `next` of the previous page. */
     before?: string | null;
-    /** At most so many. */
+    /** Maximum number of items. */
     limit?: number;
   }>;
-  /** GET /api/builds/{run_id}: A build and the runs that made it */
+  /** GET /api/builds/{run_id}: Get a build and the runs that made it */
   get_build: Call<BuildHistory, { run_id: string; }>;
-  /** POST /api/builds/{run_id}/invalidate: Have it made anew when asked for */
+  /** POST /api/builds/{run_id}/invalidate: Mark a build as stale */
   invalidate_build: Call<Build, { run_id: string; }, None, Invalidate>;
-  /** POST /api/builds/{run_id}/rebuild: Make it anew, now */
+  /** POST /api/builds/{run_id}/rebuild: Rebuild now */
   rebuild_build: Call<Run, { run_id: string; }>;
-  /** GET /api/keys: Keys that someone holds or waits for, in their order */
+  /** GET /api/keys: List keys that runs hold or wait for */
   list_keys: Call<Page<Key>, None, {
     after?: string;
-    /** At most so many. */
+    /** Maximum number of items. */
     limit?: number;
   }>;
-  /** GET /api/pipelines: Pipelines, the newest first */
+  /** GET /api/pipelines: List pipelines, the newest first */
   list_pipelines: Call<Page<PipelineLine>, None, {
     name?: string | null;
     state?: "queued" | "running" | "succeeded" | "failed" | "cancelled" | "timed_out" | null;
-    /** Go on below this run: `next` of the page before. */
+    /** `next` of the previous page. */
     before?: string | null;
-    /** At most so many. */
+    /** Maximum number of items. */
     limit?: number;
   }>;
-  /** GET /api/pipelines/{run_id}: A pipeline, stage by stage */
+  /** GET /api/pipelines/{run_id}: Get a pipeline with its stages */
   get_pipeline: Call<Pipeline, { run_id: string; }>;
-  /** GET /api/pipelines/{run_id}/stages/{stage}/segments: The segments of a stage, in order */
+  /** GET /api/pipelines/{run_id}/stages/{stage}/segments: List the segments of a stage */
   list_segments: Call<Page<Segment>, { run_id: string; stage: string; }, { after?: string; limit?: number; }>;
-  /** POST /api/pipelines/{run_id}/rerun: Again from a stage on */
+  /** POST /api/pipelines/{run_id}/rerun: Rerun a pipeline from a stage */
   rerun_pipeline: Call<Run, { run_id: string; }, None, Rerun>;
-  /** GET /api/schedules: Every schedule, its last slot and its next */
+  /** GET /api/schedules: List schedules with their last and next slot */
   list_schedules: Call<Page<ScheduleInfo>>;
-  /** GET /api/schedules/{name}/slots: The last slots of a schedule and the next */
+  /** GET /api/schedules/{name}/slots: List the past and next slots of a schedule */
   list_slots: Call<Page<Slot>, { name: string; }, { last?: number; next?: number; }>;
-  /** GET /api/schedules/{name}: One schedule */
+  /** GET /api/schedules/{name}: Get a schedule */
   get_schedule: Call<ScheduleInfo, { name: string; }>;
-  /** POST /api/schedules/{name}/trigger: Claim a slot by hand */
+  /** POST /api/schedules/{name}/trigger: Run a slot by hand */
   trigger_slot: Call<Run, { name: string; }, None, Trigger>;
-  /** POST /api/schedules/{name}/pause: Let no slot start */
+  /** POST /api/schedules/{name}/pause: Pause a schedule */
   pause_schedule: Call<ScheduleInfo, { name: string; }, None, Pause>;
-  /** POST /api/schedules/{name}/resume: Let slots start again */
+  /** POST /api/schedules/{name}/resume: Resume a paused schedule */
   resume_schedule: Call<ScheduleInfo, { name: string; }>;
-  /** GET /api/queues: Every queue in use */
+  /** GET /api/queues: List the queues in use */
   list_queues: Call<Page<Queue>>;
-  /** GET /api/queues/{name}: One queue */
+  /** GET /api/queues/{name}: Get a queue */
   get_queue: Call<Queue, { name: string; }>;
-  /** POST /api/queues/{name}/pause: Let nothing of a queue start */
+  /** POST /api/queues/{name}/pause: Pause a queue */
   pause_queue: Call<Queue, { name: string; }, None, Pause>;
-  /** POST /api/queues/{name}/resume: Let a paused queue go on */
+  /** POST /api/queues/{name}/resume: Resume a paused queue */
   resume_queue: Call<Queue, { name: string; }>;
-  /** POST /api/queues/{name}/limit: Set or lift the limits of a queue */
+  /** POST /api/queues/{name}/limit: Set or remove the limits of a queue */
   limit_queue: Call<Queue, { name: string; }, None, Limits>;
-  /** GET /api/workers: Every live worker, and what they do now */
+  /** GET /api/workers: List live workers and the runs that they execute */
   list_workers: Call<Workers>;
-  /** GET /api/workers/{worker_id}: One live worker */
+  /** GET /api/workers/{worker_id}: Get a live worker */
   get_worker: Call<WorkerInfo, { worker_id: string; }>;
-  /** POST /api/workers/{worker_id}/drain: Ask a worker to finish and end */
+  /** POST /api/workers/{worker_id}/drain: Drain a worker */
   drain_worker: Call<WorkerInfo, { worker_id: string; }>;
-  /** GET /api/statistics/overview: How it stands, and how it goes just now */
+  /** GET /api/statistics/overview: Get current counts and throughput */
   get_overview: Call<Overview>;
-  /** GET /api/statistics/series: What ended, point by point */
+  /** GET /api/statistics/series: Get finished runs over time */
   get_series: Call<Series, None, {
-    /** The last so many seconds. */
+    /** How many seconds back. */
     span?: number;
     job?: string | null;
     queue?: string | null;
   }>;
-  /** GET /api/statistics/samples: How much waited and ran, minute by minute */
-  list_samples: Call<Page<Sample>, None, {
-    /** The last so many seconds. */
+  /** GET /api/statistics/gauges: Get queued and running runs, minute by minute */
+  list_samples: Call<Page<Gauge>, None, {
+    /** How many seconds back. */
     span?: number;
   }>;
-  /** GET /api/statistics/failures: The newest 1,000 failures, in groups */
+  /** GET /api/statistics/failures: List the newest 1,000 failures, grouped by error */
   list_failures: Call<Page<FailureGroup>, None, {
-    /** At most so many. */
+    /** Maximum number of items. */
     limit?: number;
   }>;
-  /** GET /api/statistics/jobs: All that ever ended, by job and queue */
+  /** GET /api/statistics/jobs: Count all finished runs by job and queue */
   list_job_figures: Call<Page<JobTotals>>;
-  /** GET /api/statistics/counters: What no row proves, counted */
+  /** GET /api/statistics/counters: Get event counters */
   list_counters: Call<Page<Counter>>;
-  /** GET /api/operations: Who did what by hand, the newest first */
-  list_operations: Call<Page<Operation>, None, {
+  /** GET /api/audit: List operator actions, the newest first */
+  list_audit_entries: Call<Page<AuditEntry>, None, {
     before?: string | null;
-    /** At most so many. */
+    /** Maximum number of items. */
     limit?: number;
   }>;
-  /** GET /api/passes: Every token and session that is still good */
-  list_passes: Call<Page<Pass>>;
-  /** POST /api/passes: Give someone a token */
-  give_pass: Call<Given, None, None, Give>;
-  /** DELETE /api/passes/{name}: Take someone's token back */
-  take_pass: Call<undefined, { name: string; }>;
+  /** GET /api/tokens: List valid tokens and sessions */
+  list_tokens: Call<Page<Token>>;
+  /** POST /api/tokens: Create a token */
+  create_token: Call<CreatedToken, None, None, NewToken>;
+  /** DELETE /api/tokens/{name}: Revoke a token */
+  revoke_token: Call<undefined, { name: string; }>;
 }

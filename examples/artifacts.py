@@ -1,4 +1,4 @@
-"""Artifacts: a file that is there and whole is not made again, not even by a later attempt."""
+"""Artifacts: a later attempt does not create a file again that an earlier attempt has stored."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ from pathlib import Path
 
 from holdfast import Context, Holdfast, Retry
 
-hf = Holdfast("sqlite:///artifacts.db", artifacts="made")
-drawn: list[str] = []
-failures = ["the printer is out of paper"]
+hf = Holdfast("sqlite:///artifacts.db", artifacts="artifacts")
+generated: list[str] = []
+failures = ["the mail server is busy"]
 
 
 @hf.job(max_attempts=2, retry=Retry(delay=timedelta(milliseconds=100)))
-def poster(ctx: Context, title: str) -> int:
-    def draw(path: Path) -> None:
-        drawn.append(title)
-        path.write_text(f"a drawing of {title}")
+def send_report(ctx: Context, month: str) -> int:
+    def generate(path: Path) -> None:
+        generated.append(month)
+        path.write_text(f"Report for {month}")
 
-    picture = ctx.artifact("picture.txt", draw)
+    report = ctx.artifact("report.txt", generate)
     if failures:
         raise OSError(failures.pop())
-    return picture.size
+    return report.size
 
 
 if __name__ == "__main__":
-    run = poster.submit(title="a lighthouse")
+    run = send_report.submit(month="May 2026")
     with hf.worker():
-        print("bytes:", run.result(timeout=30))
-    print("attempts:", run.snapshot.tries, "drawn:", len(drawn))
-    for found in hf.artifacts.of(run.id):
-        print(found.path, found.size, found.sha256)
-    with hf.artifacts.open(run.id, "picture.txt", verify=True) as file:
+        print("bytes sent:", run.result(timeout=30))
+    print("attempts:", run.snapshot.attempt, "reports generated:", len(generated))
+    for artifact in hf.artifacts.of(run.id):
+        print(artifact.path, artifact.size, artifact.sha256)
+    with hf.artifacts.open(run.id, "report.txt", verify=True) as file:
         print(file.read().decode())
     hf.close()

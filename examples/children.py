@@ -1,37 +1,37 @@
-"""Children: a run submits others and goes on when they have ended. One worker with one place is enough for all."""
+"""Children: a run submits child runs and continues when they have ended. One worker with concurrency 1 is enough."""
 
 from __future__ import annotations
 
 from holdfast import Context, Holdfast, RunFailed, RunFilter
 
-hf = Holdfast("sqlite:///children.db", tick=0.1)
+hf = Holdfast("sqlite:///children.db", poll_interval=0.1)
 
 
 @hf.job()
-def count_words(chapter: str) -> int:
-    if not chapter:
-        raise ValueError("an empty chapter")
-    return len(chapter.split())
+def import_batch(rows: list[str]) -> int:
+    if not rows:
+        raise ValueError("the batch is empty")
+    return len(rows)
 
 
 @hf.job()
-def count_book(ctx: Context, chapters: list[str]) -> dict[str, int]:
-    title = ctx.step("title", lambda: chapters[0].split()[0])
-    children = [ctx.submit_child(count_words, chapter) for chapter in chapters]
-    counts = ctx.gather(*children, return_exceptions=True)  # this attempt ends here until all of them have ended
-    broken = [count for count in counts if isinstance(count, RunFailed)]
-    ctx.log.info("%s: %d chapters could not be read", title, len(broken))
-    return {"words": sum(count for count in counts if isinstance(count, int)), "unreadable": len(broken)}
+def import_customers(ctx: Context, batches: list[list[str]]) -> dict[str, int]:
+    total = ctx.step("count", lambda: sum(len(batch) for batch in batches))
+    children = [ctx.submit_child(import_batch, batch) for batch in batches]
+    # This attempt ends here. The run is claimed again when all children have ended.
+    results = ctx.gather(*children, return_exceptions=True)
+    failed = [result for result in results if isinstance(result, RunFailed)]
+    ctx.log.info("%d rows in all, %d batches failed", total, len(failed))
+    return {"imported": sum(result for result in results if isinstance(result, int)), "failed": len(failed)}
 
 
 if __name__ == "__main__":
-    run = count_book.submit(["Call me Ishmael", "", "It was the best of times"])
+    run = import_customers.submit([["Ada", "Grace"], [], ["Alan", "Barbara", "Edsger"]])
     with hf.worker(concurrency=1):
         print(run.result(timeout=30))
-    for event in run.story():
+    for event in run.timeline():
         if event.kind.startswith("RUN_"):
-            print(event.kind, "" if event.attempt is None else f"attempt {event.attempt}")
-    print(
-        "children:", sorted((one.segment, one.state) for one in hf.search(RunFilter(job="children.count_words")).items)
-    )
+            print(event.kind, "" if event.claim is None else f"claim {event.claim}")
+    children = hf.search(RunFilter(job="children.import_batch")).items
+    print("children:", sorted((child.segment, child.state) for child in children))
     hf.close()

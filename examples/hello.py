@@ -1,7 +1,7 @@
-"""The smallest program: a job, a worker inside the same process, a result.
+"""The smallest program: a job, a worker in the same process, and a result.
 
 python examples/hello.py
-holdfast worker examples/hello.py:hf          (or a worker of its own, in another terminal)
+holdfast worker examples/hello.py:hf          (a separate worker, in another terminal)
 """
 
 from __future__ import annotations

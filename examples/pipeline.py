@@ -1,48 +1,48 @@
-"""A pipeline: a text becomes a film, part by part. One part fails at first, and it alone is tried again."""
+"""A pipeline: a video is encoded in segments. One segment fails at first, and only that one is retried."""
 
 from __future__ import annotations
 
 from holdfast import Context, Holdfast, Retry
 
-hf = Holdfast("sqlite:///pipeline.db", tick=0.1)
-film = hf.pipeline("film")
+hf = Holdfast("sqlite:///pipeline.db", poll_interval=0.1)
+encode_video = hf.pipeline("encode_video")
 
 
-@film.stage()
-def script(ctx: Context, text: str) -> list[str]:
-    return ctx.segments(sentence.strip() for sentence in text.split(".") if sentence.strip())
+@encode_video.stage()
+def split(ctx: Context, video: str, parts: int) -> list[str]:
+    return ctx.segments(f"{video}-{number}" for number in range(1, parts + 1))
 
 
-@film.stage(after=script, each="sentence", max_attempts=3, retry=Retry(delay=0.2))
-def audio(ctx: Context, sentence: str, voice: str = "calm") -> str:
-    if ctx.run.segment == "1" and ctx.attempt == 1:
-        raise OSError("the microphone fell over")
-    return f"{voice} {sentence!r}"
+@encode_video.stage(after=split, each="part", max_attempts=3, retry=Retry(delay=0.2))
+def encode(ctx: Context, part: str, quality: str = "medium") -> str:
+    if ctx.run.segment == "1" and ctx.run.attempt == 1:
+        raise OSError("the encoder ran out of memory")
+    return f"{part}.{quality}.mp4"
 
 
-@film.stage(after=audio, each="sentence")
-def pictures(sentence: str, audio: str) -> str:
-    return f"a picture of {sentence.split()[-1]} to {audio}"
+@encode_video.stage(after=encode, each="part")
+def thumbnail(part: str, encode: str) -> str:
+    return f"{encode} with {part}.jpg"
 
 
-@film.stage(after=pictures)
-def render(segments: list[str], text: str) -> list[str]:
-    return [f"{len(text)} characters", *segments]
+@encode_video.stage(after=thumbnail)
+def publish(segments: list[str], video: str) -> list[str]:
+    return [f"{video}: {len(segments)} segments", *segments]
 
 
 if __name__ == "__main__":
-    run = film.submit(text="The rain falls. The cat sleeps. The moon rises.", voice="soft")
-    print("waits:", run.why().reasons[0])
+    run = encode_video.submit(video="product-demo", parts=3, quality="high")
+    print("waiting because:", run.why().reasons[0])
     with hf.worker():
         for line in run.result(timeout=30):
             print(line)
     for stage in hf.pipelines.show(run.id).stages:
-        print(f"{stage.name:8} {stage.state:5} {stage.done}/{stage.total}")
-    tried = [(one.stage, one.segment) for one in hf.search().items if one.tries > 1]
-    print("tried again:", tried)
+        print(f"{stage.name:9} {stage.state:5} {stage.done}/{stage.total}")
+    retried = [(one.stage, one.segment) for one in hf.search().items if one.attempt > 1]
+    print("retried:", retried)
 
     with hf.worker():
-        again = hf.pipelines.rerun(run.id, from_stage="render")
+        again = hf.pipelines.rerun(run.id, from_stage="publish")
         again.result(timeout=30)
-    print("done anew:", [stage.name for stage in hf.pipelines.show(again.id).stages if not stage.reused])
+    print("run again:", [stage.name for stage in hf.pipelines.show(again.id).stages if not stage.reused])
     hf.close()

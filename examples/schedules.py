@@ -1,4 +1,4 @@
-"""Schedules: work that runs by the clock, each slot once, however many workers there are."""
+"""Schedules: jobs that run at given times. Each slot runs once, however many workers there are."""
 
 from __future__ import annotations
 
@@ -9,39 +9,39 @@ from itertools import pairwise
 from holdfast import Holdfast, SlotTaken
 
 hf = Holdfast("sqlite:///schedules.db")
-enough = threading.Event()
-seen: list[datetime] = []
+three_slots_done = threading.Event()
+slots: list[datetime] = []
 
 
-@hf.schedule(every=1, coalesce=False, overlap="wait", name="tick")
-def tick(scheduled_for: datetime) -> str:
-    """`scheduled_for` is the slot: the time at which it was due, not the one at which it happened to start."""
-    seen.append(scheduled_for)
-    if len(seen) == 3:
-        enough.set()
+@hf.schedule(every=1, coalesce=False, overlap="wait", name="refresh_cache")
+def refresh_cache(scheduled_for: datetime) -> str:
+    """`scheduled_for` is the slot: the time at which the run was due, not the time at which it started."""
+    slots.append(scheduled_for)
+    if len(slots) == 3:
+        three_slots_done.set()
     return f"{scheduled_for:%H:%M:%S}"
 
 
-@hf.schedule("30 2 * * *", tz="Europe/Berlin", name="nightly", expected_runtime=timedelta(minutes=10))
-def nightly() -> str:
-    """At half past two in Berlin, in winter and in summer; once on the days on which the clocks change."""
-    return "tidied up"
+@hf.schedule("30 2 * * *", tz="Europe/Berlin", name="nightly_report", expected_runtime=timedelta(minutes=10))
+def nightly_report() -> str:
+    """At 02:30 Berlin time, in winter and in summer; once on the days when the clocks change."""
+    return "report sent"
 
 
 if __name__ == "__main__":
     with hf.worker():
-        enough.wait(timeout=30)
-        # A slot by hand passes the same claim as the clock's: it runs once, whoever comes first.
+        three_slots_done.wait(timeout=30)
+        # A slot triggered by hand is claimed like a scheduled one, so it runs only once.
         night = datetime(2026, 1, 16, 1, 30, tzinfo=UTC)
-        print("by hand:", hf.schedules.trigger("nightly", scheduled_for=night).result(timeout=30))
+        print("triggered:", hf.schedules.trigger("nightly_report", scheduled_for=night).result(timeout=30))
         try:
-            hf.schedules.trigger("nightly", scheduled_for=night)
+            hf.schedules.trigger("nightly_report", scheduled_for=night)
         except SlotTaken as error:
-            print("again:", error)
+            print("triggered again:", error)
 
-    gaps = {(later - earlier).total_seconds() for earlier, later in pairwise(seen)}
+    gaps = {(later - earlier).total_seconds() for earlier, later in pairwise(slots)}
     print("seconds between slots:", gaps)
-    for slot in hf.schedules.slots("nightly", next=2):
+    for slot in hf.schedules.slots("nightly_report", next=2):
         print(f"{slot.scheduled_for:%Y-%m-%d %H:%M} UTC", slot.outcome)
     for schedule in hf.schedules.list():
         print(schedule.name, "|", schedule.trigger, "| last:", schedule.last.outcome if schedule.last else "never")

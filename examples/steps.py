@@ -1,4 +1,4 @@
-"""Steps: what a finished step returned is remembered, so a later attempt of the run does not do it again."""
+"""Steps: the result of a finished step is stored, so a later attempt of the run does not repeat the step."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ from holdfast import Context, Holdfast, Retry
 
 hf = Holdfast("sqlite:///steps.db")
 downloads: list[str] = []
-failures = ["the printer is out of paper"]
+failures = ["the index is locked"]
 
 
-def download(address: str) -> str:
-    downloads.append(address)
-    return f"the text of {address}"
+def download(url: str) -> str:
+    downloads.append(url)
+    return f"the text of {url}"
 
 
-def print_out(text: str) -> int:
+def index(text: str) -> int:
     if failures:
         raise OSError(failures.pop())
     return len(text)
 
 
-@hf.job(max_attempts=2, retry=Retry(steps=1, delay=timedelta(milliseconds=100)))
-def publish(ctx: Context, address: str) -> int:
-    text = ctx.step("download", download, address)
-    return ctx.step("print", print_out, text)
+@hf.job(max_attempts=2, retry=Retry(step_attempts=1, delay=timedelta(milliseconds=100)))
+def index_page(ctx: Context, url: str) -> int:
+    text = ctx.step("download", download, url)
+    return ctx.step("index", index, text)
 
 
 if __name__ == "__main__":
-    run = publish.submit(address="https://example.org/a")
+    run = index_page.submit(url="https://example.org/a")
     with hf.worker():
-        print("characters printed:", run.result(timeout=30))
-    print("attempts:", run.snapshot.tries, "downloads:", len(downloads))
-    for event in run.story():
+        print("characters indexed:", run.result(timeout=30))
+    print("attempts:", run.snapshot.attempt, "downloads:", len(downloads))
+    for event in run.timeline():
         print(" ", event.kind, event.data.get("step", ""))
     hf.close()

@@ -1,4 +1,4 @@
-"""One transaction for your rows and the run: both are there, or neither is."""
+"""Caller transaction: your rows and the run are committed together, or not at all."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def send_receipt(order_id: int) -> str:
     return f"receipt for order {order_id}"
 
 
-def order(session: Session, order_id: int) -> None:
-    """Write the order and queue its receipt."""
+def place_order(session: Session, order_id: int) -> None:
+    """Store the order and submit a run that sends its receipt."""
     session.execute(text("insert into orders (id) values (:id)"), {"id": order_id})
     send_receipt.using(connection=session).submit(order_id=order_id)
 
@@ -26,15 +26,15 @@ def order(session: Session, order_id: int) -> None:
 if __name__ == "__main__":
     with engine.begin() as connection:
         connection.execute(text("create table if not exists orders (id integer primary key)"))
-    hf.start()  # makes Holdfast's tables now: SQLite has one writer, so it can't be done inside your transaction
+    hf.start()  # creates Holdfast's tables; SQLite has only one writer, so this can't happen inside your transaction
 
     with Session(engine) as session:
-        order(session, 1)
+        place_order(session, 1)
         session.commit()
 
     with Session(engine) as session:
-        order(session, 2)
-        session.rollback()  # neither the order nor the run is there
+        place_order(session, 2)
+        session.rollback()  # removes both the order and the run
 
     with hf.worker(drain=True) as worker:
         worker.join(timeout=30)

@@ -1,17 +1,20 @@
-"""What ./test runs: each check with its time, the first failure ends it. The types are checked beside the tests.
+"""Runs the checks and tests of `./test`, with their times. The first failed check ends it; mypy runs beside the tests.
 
-./test                everything but the long tests
-./test --all          the long tests too, those of PostgreSQL once more on a server with other defaults, and those of
-                      SQLite once more with its newest library
-./test --fast         format, lint, types, layers and the tests that need no server: under a minute
+./test                everything except the long tests
+./test --all          also the long tests, the PostgreSQL tests again on a server with unusual defaults, and the SQLite
+                      tests again with the newest SQLite library
+./test --fast         format, lint, types, layers and the tests that need no server; takes under a minute
 ./test ARGUMENTS      only pytest, with these arguments
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -27,13 +30,13 @@ CHECKS = [
 ]
 TYPES = ("types", ["mypy"])
 PYTEST = ["pytest", "-q"]
-# More than there are cores: most of them wait for a lease, a process or a database.
-ENGINE = ["-n", "4", "--dist", "worksteal", "tests", "--ignore", "tests/apps"]
-# The tests of an application share its processes: a file stays with whoever has begun it.
-APPLICATIONS = ["-n", "3", "--dist", "loadfile", "tests/apps"]
-# The contracts hold on a server whose defaults are unlike ours, for a role with no more rights than it needs.
+# More processes than cores, because most tests wait for a lease, a process or a database.
+ENGINE = ["-n", "4", "--dist", "worksteal", "tests"]
+# The tests in one file of an application share its processes, so a file is not split.
+APPLICATIONS = ["-n", "3", "--dist", "loadfile", "apps"]
+# The contracts also hold on a server with unusual defaults, for a role with the minimum of rights.
 ODD_POSTGRES = ["-n", "4", "--dist", "worksteal", "--odd-postgres", "tests/contract", "tests/process"]
-# The same as everyday tests do on the standard library's SQLite, which is older.
+# The everyday tests use the SQLite of the standard library, which is older.
 NEWEST_SQLITE = [
     "-n",
     "4",
@@ -45,8 +48,12 @@ NEWEST_SQLITE = [
     "tests/process",
 ]
 FAST = ["-n", "2", "--dist", "worksteal", "tests/unit", "tests/codebase", "tests/docs"]
-# Hundreds of processes are started: without bytecode, each would compile the whole project anew.
+# The tests start hundreds of processes. Without bytecode, each would compile the whole project again.
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+TYPES_CACHE = ROOT / ".mypy_cache"
+# A copy of mypy's cache for other clones. Mypy compares the content of files, so a new clone checks only what differs.
+SHARED_CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "holdfast" / "mypy"
+LONG = 10.0  # seconds; if mypy took longer, the shared cache is updated
 
 
 def main(arguments: list[str]) -> int:
@@ -70,23 +77,64 @@ def main(arguments: list[str]) -> int:
 
 
 def _all(tests: dict[str, list[str]], environments: Mapping[str, dict[str, str]] | None = None) -> int:
-    """Every check, then the tests; `environments` are variables that are set for some of them."""
+    """Run every check, then the tests. `environments` holds variables to set for some of the tests."""
     started = time.monotonic()
     for name, command in CHECKS:
         if code := _step(name, command):
             return code
-    with ThreadPoolExecutor(1) as beside:
-        types = beside.submit(_step, *TYPES, at_once=False)
+    if not _is_compiled():
+        folders = [word for chosen in tests.values() for word in chosen if word.split("/")[0] in ("tests", "apps")]
+        # Compile the tests once, before several processes would each do it.
+        if code := _step("compile", [*PYTEST, "--collect-only", *dict.fromkeys(folders)], at_once=False, silent=True):
+            return code
+    with ThreadPoolExecutor(1) as background:
+        types = background.submit(_types)
         variables = environments or {}
         codes = [_step(name, [*PYTEST, *chosen], variables=variables.get(name)) for name, chosen in tests.items()]
-        code = next((code for code in [*codes, types.result()] if code), 0)  # one that was killed is below nought
+        code = next((code for code in [*codes, types.result()] if code), 0)  # negative if a signal killed it
     if not code:
-        print(f"all good in {time.monotonic() - started:.0f} s")
+        print(f"all checks passed in {time.monotonic() - started:.0f} s")
     return code
 
 
-def _step(name: str, command: list[str], *, at_once: bool = True, variables: Mapping[str, str] | None = None) -> int:
-    """Run it; unless its output is to be shown at once, it is shown in one piece at the end."""
+def _types() -> int:
+    """Run mypy. A new clone starts with the cache of another one."""
+    if not TYPES_CACHE.exists() and SHARED_CACHE.exists():
+        shutil.copytree(SHARED_CACHE, TYPES_CACHE)
+    started = time.monotonic()
+    code = _step(*TYPES, at_once=False)
+    if code == 0 and time.monotonic() - started > LONG:
+        SHARED_CACHE.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=SHARED_CACHE.parent) as folder:
+            new = Path(shutil.copytree(TYPES_CACHE, Path(folder) / "new"))
+            with contextlib.suppress(OSError):  # another ./test may do the same
+                if SHARED_CACHE.exists():
+                    SHARED_CACHE.rename(Path(folder) / "old")
+                new.rename(SHARED_CACHE)
+    return code
+
+
+def _is_compiled() -> bool:
+    """Return whether pytest has compiled most of the tests in their current state."""
+    files = [*ROOT.glob("tests/**/test_*.py"), *ROOT.glob("apps/*/tests/**/test_*.py")]
+    compiled = {
+        (file.parent.parent, file.name.partition(".")[0]): file.stat().st_mtime
+        for folder in ("tests", "apps")
+        for file in ROOT.glob(f"{folder}/**/__pycache__/test_*-pytest-*.pyc")
+    }
+    stale = [file for file in files if compiled.get((file.parent, file.stem), 0) < file.stat().st_mtime]
+    return len(stale) < len(files) / 4
+
+
+def _step(
+    name: str,
+    command: list[str],
+    *,
+    at_once: bool = True,
+    silent: bool = False,
+    variables: Mapping[str, str] | None = None,
+) -> int:
+    """Run a command. With `at_once=False` its output is shown in one piece at the end, or only if it fails."""
     print(f"── {name}: {' '.join(command)}", flush=True)
     started = time.monotonic()
     done = subprocess.run(
@@ -100,7 +148,8 @@ def _step(name: str, command: list[str], *, at_once: bool = True, variables: Map
         check=False,
     )
     verdict = f"{name} {'passed' if done.returncode == 0 else 'FAILED'} in {time.monotonic() - started:.1f} s"
-    print(f"{done.stdout or ''}   {verdict}", flush=True)
+    shown = "" if silent and done.returncode == 0 else done.stdout or ""
+    print(f"{shown}   {verdict}", flush=True)
     return done.returncode
 
 

@@ -3,8 +3,8 @@
 contracts.py            write both pages
 contracts.py --check    report stale pages, write nothing
 
-People write the promises in docs/contracts.md, and after 'open' what a proof still lacks. The tests are parsed, not
-run: a marker is `@pytest.mark.contract("P4", "P5")` on a test, a class or a module.
+The promises in docs/contracts.md are written by hand, and so is the text after 'open', which says what a proof still
+lacks. The tests are parsed, not run: a marker is `@pytest.mark.contract("P4", "P5")` on a test, a class or a module.
 """
 
 from __future__ import annotations
@@ -108,9 +108,7 @@ def proofs_page(text: str, given: list[Proof]) -> str:
 
 def note_mutants(*, on: str, breaks: int, survivors: list[str], page: Path = PAGE) -> None:
     """Record on the page when every promise was last broken, and which breaks no test noticed."""
-    found = (
-        "a test turned red each time" if not survivors else f"no test noticed {len(survivors)}: {'; '.join(survivors)}"
-    )
+    found = "a test failed each time" if not survivors else f"no test noticed {len(survivors)}: {'; '.join(survivors)}"
     text, count = MUTANTS.subn(f"Last done on {on} with {breaks} breaks: {found}.", page.read_text("utf-8"))
     assert count == 1, "the page has one line about it"
     page.write_text(text, "utf-8")

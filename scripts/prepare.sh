@@ -1,5 +1,5 @@
-# Sourced by ./run and ./test: leaves a ready `.venv` beside them, or says in one line what is missing.
-# `prepare EXTRAS` does nothing when pyproject.toml has not changed since the last time.
+# Sourced by ./run and ./test: creates `.venv`, or prints in one line what is missing.
+# `prepare EXTRAS` does nothing if pyproject.toml has not changed since the last time.
 
 say() { printf '%s\n' "$*" >&2; }
 
@@ -11,7 +11,7 @@ find_python() {
             return
         fi
     done
-    say "holdfast: Python 3.11 or newer is needed and was not found (set HOLDFAST_PYTHON to name one)."
+    say "holdfast: Python 3.11 or newer was not found; install it, or set HOLDFAST_PYTHON to its path."
     exit 1
 }
 
@@ -21,21 +21,21 @@ prepare() {
     [ -f "$stamp" ] && return
     if [ ! -x .venv/bin/python ]; then
         python=$(find_python) || exit 1
-        say "holdfast: making .venv with $("$python" --version 2>&1) …"
+        say "holdfast: creating .venv with $("$python" --version 2>&1) …"
         "$python" -m venv .venv || { say "holdfast: 'python -m venv' failed; on Debian install python3-venv."; exit 1; }
     fi
-    say "holdfast: installing what $extras needs (the first time takes a minute) …"
+    say "holdfast: installing the packages for $extras (this takes a minute the first time) …"
     if command -v uv >/dev/null 2>&1; then
         UV_PYTHON_DOWNLOADS=never uv pip install --quiet --python .venv/bin/python -e ".[$extras]"
     else
-        # The pip that older Pythons carry mishandles some extras: upgrade it first.
+        # The pip of older Pythons installs some extras wrongly: upgrade it first.
         .venv/bin/python -m pip install --quiet --disable-pip-version-check --upgrade pip &&
             .venv/bin/python -m pip install --quiet --disable-pip-version-check -e ".[$extras]"
-    fi || { say "holdfast: installing failed; is a package registry reachable?"; exit 1; }
+    fi || { say "holdfast: installing failed; check that a package registry can be reached."; exit 1; }
     : >"$stamp"
 }
 
-# A real blob storage for the tests, where npm may fetch one; outside the tree, and once.
+# Azurite, a blob storage for the tests: installed once with npm, outside the repository.
 prepare_azurite() {
     folder="${XDG_CACHE_HOME:-$HOME/.cache}/holdfast/azurite-3.35.0"
     [ -x "$folder/node_modules/.bin/azurite-blob" ] && return
@@ -46,7 +46,7 @@ prepare_azurite() {
         say "holdfast: Azurite could not be installed; its tests are skipped."
 }
 
-# The compiler that the API's types are checked with, in the same way.
+# TypeScript, which checks the types of the API: installed in the same way.
 prepare_typescript() {
     folder="${XDG_CACHE_HOME:-$HOME/.cache}/holdfast/typescript-5.9.3"
     [ -x "$folder/node_modules/.bin/tsc" ] && return
@@ -57,7 +57,7 @@ prepare_typescript() {
         say "holdfast: TypeScript could not be installed; its test is skipped."
 }
 
-# A real browser for the tests of the pages: Debian's package, where root may install it; tried once, whatever comes of it.
+# Chromium for the tests of the pages: the Debian package, if we are root. Tried only once, even if it fails.
 prepare_chromium() {
     for candidate in chromium-headless-shell chromium google-chrome google-chrome-stable chromium-browser; do
         command -v "$candidate" >/dev/null 2>&1 && return

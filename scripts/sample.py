@@ -1,4 +1,4 @@
-"""Sample work for screenshots: every state of a run, and texts that would like to be more than text."""
+"""Sample runs for screenshots: every state of a run, and hostile texts that must be escaped."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HOSTILE = (
 
 
 def picture(width: int = 240, height: int = 120) -> bytes:
-    """A small PNG."""
+    """Return a small PNG image."""
     rows = b"".join(
         b"\0" + b"".join(bytes((column, 255 - row, 160)) for column in range(width)) for row in range(height)
     )
@@ -33,22 +33,22 @@ def picture(width: int = 240, height: int = 120) -> bytes:
 
 
 def application(folder: Path) -> Holdfast:
-    """Jobs of all kinds."""
+    """Return a Holdfast with jobs of all kinds."""
     hf = Holdfast(f"sqlite:///{folder / 'sample.db'}", artifacts=folder / "artifacts", concurrency=6)
-    log = logging.getLogger("press")
+    log = logging.getLogger("documents")
     log.setLevel(logging.INFO)
 
-    @hf.job(name="mail.send", queue="mail", retry=Retry(steps=1))
+    @hf.job(name="mail.send", queue="mail", retry=Retry(step_attempts=1))
     def send(to: str) -> str:
         if to.endswith("7"):
             raise ConnectionError(f"smtp.example refused {to}: 421 try later")
         return f"sent to {to}"
 
-    @hf.job(name="press.render", key="document_id", queue="press", max_attempts=3)
+    @hf.job(name="documents.render", key="document_id", queue="documents", max_attempts=3)
     def render(ctx: Context, document_id: str, pages: int = 3) -> dict[str, Any]:
         for page in range(pages):
             ctx.step(f"page {page + 1}", time.sleep, 0.02)
-            log.info("page %d of %s is set", page + 1, document_id)
+            log.info("rendered page %d of %s", page + 1, document_id)
             ctx.progress(page + 1, pages, f"page {page + 1}")
         ctx.artifact("report.json", b'{"pages": 3, "title": "Annual report"}')
         ctx.artifact("cover.png", picture())
@@ -61,7 +61,7 @@ def application(folder: Path) -> Holdfast:
         for number in range(100_000):
             if number % 20 == 0:
                 log.info("row %d of the ledger", number)
-            ctx.progress(number, 100_000, "adding the ledger up")
+            ctx.progress(number, 100_000, "adding up the ledger")
             ctx.check()
             time.sleep(0.1)
 
@@ -77,8 +77,8 @@ def application(folder: Path) -> Holdfast:
         log.error("%s", text)
         raise RuntimeError(text)
 
-    @hf.job(name="slow.window", timeout=1, isolation="process")
-    def window() -> None:
+    @hf.job(name="slow.timeout", timeout=1, isolation="process")
+    def too_slow() -> None:
         time.sleep(30)
 
     @hf.schedule("*/15 * * * *", tz="Europe/Berlin", name="feeds.hourly", queue="feeds")
@@ -114,14 +114,14 @@ def application(folder: Path) -> Holdfast:
 
 
 def fill(hf: Holdfast, *, seconds: float = 6) -> None:
-    """Put work through, and leave some of each kind behind; the worker is stopped by whoever has it."""
+    """Submit runs of each kind and let a running worker process some of them. The caller stops the worker."""
     jobs = hf.jobs
     jobs["mail.send"].submit_many([{"to": f"reader-{number}"} for number in range(400)])
-    jobs["press.render"].submit_many([{"document_id": f"doc-{number % 12}"} for number in range(30)])
+    jobs["documents.render"].submit_many([{"document_id": f"doc-{number % 12}"} for number in range(30)])
     jobs["feeds.fetch"].submit(url="https://feeds.example/all.xml")
     jobs["hostile.text"].submit(text=HOSTILE)
-    jobs["hostile.text"].submit(text="A very long story. " * 30_000)
-    jobs["slow.window"].submit()
+    jobs["hostile.text"].submit(text="A very long text. " * 30_000)
+    jobs["slow.timeout"].submit()
     jobs["film"].submit(text="one two three four five six")
     jobs["film"].submit(text="one two bad four")
     jobs["environment"].submit(configuration_id="python", fingerprint="sha256:0123456789abcdef")
@@ -129,11 +129,11 @@ def fill(hf: Holdfast, *, seconds: float = 6) -> None:
         jobs["reports.monthly"].submit(month=month)
     later = jobs["mail.send"].using(delay=timedelta(hours=2))
     later.submit(to="someone-else")
-    jobs["press.render"].using(tags={"tenant": "acme", "size": "<b>large</b>"}, priority=5).submit(
+    jobs["documents.render"].using(tags={"tenant": "acme", "size": "<b>large</b>"}, priority=5).submit(
         document_id="doc-tagged", pages=2
     )
-    hf.queues.pause("archive", note="the archive moves house")
+    hf.queues.pause("archive", note="the archive is being migrated")
     jobs["mail.send"].using(queue="archive").submit(to="the-archive")
     cancelled = later.submit(to="never")
-    hf.cancel(cancelled, reason="a mistake")
+    hf.cancel(cancelled, reason="submitted by mistake")
     time.sleep(seconds)

@@ -1,6 +1,6 @@
-"""Look at every page: start a server with sample work, and take its picture at two widths in both themes.
+"""Screenshots: start a server with sample runs, and take a screenshot of every page at two widths in both themes.
 
-python -m scripts.screenshots FOLDER [PAGE ...]        all pages, or those whose name begins like that
+python -m scripts.screenshots FOLDER [PAGE ...]        all pages, or those whose name begins with PAGE
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ CHROMIUM = "/usr/bin/chromium-headless-shell"
 WIDTHS = (390, 1440)
 THEMES: tuple[Literal["light"], Literal["dark"]] = ("light", "dark")
 TOKEN = "a-token-for-screenshots"
-QUEUES = ("default", "mail", "press", "reports", "feeds", "builds", "operations")
+QUEUES = ("default", "mail", "documents", "reports", "feeds", "builds", "operations")
 
 
 @contextlib.contextmanager
 def served(hf: Holdfast) -> Iterator[str]:
-    """The address of a server for it."""
-    server = uvicorn.Server(uvicorn.Config(create_app(Site(hf, token=TOKEN)), port=0, log_level="warning"))
+    """Serve the dashboard of a Holdfast, and yield its address."""
+    server = uvicorn.Server(uvicorn.Config(create_app(Site(hf, admin_token=TOKEN)), port=0, log_level="warning"))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     while not server.started:
@@ -41,7 +41,7 @@ def served(hf: Holdfast) -> Iterator[str]:
 
 
 def pages_of(hf: Holdfast) -> dict[str, str]:
-    """Name → path, with a run of each state and kind."""
+    """Return the paths of all pages by name, with a run of each state and kind."""
     pages = {name: f"/{name}" for name in ("runs", "pipelines", "schedules", "builds", "keys", "queues", "workers")}
     pages = {"overview": "/"} | pages
     pages |= {
@@ -64,56 +64,56 @@ def pages_of(hf: Holdfast) -> dict[str, str]:
 
 
 def take(browser: Browser, address: str, folder: Path, pages: dict[str, str]) -> list[str]:
-    """The pictures, and what the browser complained about."""
-    complaints: list[str] = []
+    """Take the screenshots, and return the problems that the browser reported."""
+    problems: list[str] = []
     for theme in THEMES:
         for width in WIDTHS:
             context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme)
             page = context.new_page()
-            _listen(page, complaints)
+            _listen(page, problems)
             page.goto(f"{address}/?token={TOKEN}")
             for name, path in pages.items():
                 page.goto(f"{address}{path}")
                 page.wait_for_timeout(400)
-                _check_width(page, width, name, complaints)
+                _check_width(page, width, name, problems)
                 page.screenshot(path=folder / f"{name}-{width}-{theme}.png", full_page=True)
             context.close()
-    return complaints
+    return problems
 
 
-def _listen(page: Page, complaints: list[str]) -> None:
-    def said(message: ConsoleMessage) -> None:
+def _listen(page: Page, problems: list[str]) -> None:
+    def on_message(message: ConsoleMessage) -> None:
         if message.type == "error":
-            complaints.append(f"{page.url}: {message.text}")
+            problems.append(f"{page.url}: {message.text}")
 
-    page.on("console", said)
-    page.on("pageerror", lambda error: complaints.append(f"{page.url}: {error}"))
+    page.on("console", on_message)
+    page.on("pageerror", lambda error: problems.append(f"{page.url}: {error}"))
 
 
-def _check_width(page: Page, width: int, name: str, complaints: list[str]) -> None:
+def _check_width(page: Page, width: int, name: str, problems: list[str]) -> None:
     wide = page.evaluate("document.documentElement.scrollWidth")
     if wide > width:
-        complaints.append(f"{name} is {wide} pixels wide, more than {width}")
+        problems.append(f"{name} is {wide} pixels wide, more than {width}")
 
 
 def main() -> int:
     folder, wanted = Path(sys.argv[1]), sys.argv[2:]
     folder.mkdir(parents=True, exist_ok=True)
-    complaints: list[str] = []
-    with sync_playwright() as playwright, tempfile.TemporaryDirectory() as place:
+    problems: list[str] = []
+    with sync_playwright() as playwright, tempfile.TemporaryDirectory() as temporary:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        with Holdfast(f"sqlite:///{place}/empty.db") as empty, served(empty) as address:
+        with Holdfast(f"sqlite:///{temporary}/empty.db") as empty, served(empty) as address:
             pages = {"empty-overview": "/", "empty-runs": "/runs", "sign-in": "/sign-in"}
-            complaints += take(browser, address, folder, {n: p for n, p in pages.items() if _is(n, wanted)})
-        with application(Path(place)) as hf, hf.worker(queues=QUEUES), served(hf) as address:
+            problems += take(browser, address, folder, {n: p for n, p in pages.items() if _is(n, wanted)})
+        with application(Path(temporary)) as hf, hf.worker(queues=QUEUES), served(hf) as address:
             fill(hf)
-            complaints += take(browser, address, folder, {n: p for n, p in pages_of(hf).items() if _is(n, wanted)})
+            problems += take(browser, address, folder, {n: p for n, p in pages_of(hf).items() if _is(n, wanted)})
             for run in hf.search(RunFilter(state="running")).items:
                 hf.cancel(run.id)
         browser.close()
-    for complaint in dict.fromkeys(complaints):
-        print(complaint)
-    return 1 if complaints else 0
+    for problem in dict.fromkeys(problems):
+        print(problem)
+    return 1 if problems else 0
 
 
 def _is(name: str, wanted: list[str]) -> bool:

@@ -1,6 +1,6 @@
-"""TypeScript types from the APIs' documents: `make types` writes docs/openapi.json, docs/holdfast.d.ts and ade's.
+"""TypeScript types of the HTTP APIs: `make types` writes docs/openapi.json, docs/holdfast.d.ts and ade's types.
 
-One interface for each schema; and `Api`, which has for each operation a `Call`: its path, query, body and answer.
+They have an interface for each schema, and `Api`, which has a `Call` (path, query, body and answer) for each operation.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ NAMES = {
 }
 _GENERIC = re.compile(r"(\w*Page)_(\w+)_")
 LINE = 80
-SHARED = 5  # properties from which on a shape is worth building upon
+SHARED = 5  # a shape with at least this many properties is extended by others that have the same ones
 CALL = """\
 export type None = Record<string, never>;
 
@@ -48,29 +48,29 @@ Schema = Mapping[str, Any]
 
 
 def main(folder: str | None = None) -> None:
-    """Write all of them below the project's folder, or below another one."""
+    """Write all files, below the project's folder or another one."""
     root, document = Path(folder or ROOT), described()
-    made = {
+    files = {
         "docs/openapi.json": as_text(document),
         "docs/holdfast.d.ts": types(document),
         "apps/ade/static/ade.d.ts": ade_types(),
     }
-    for path, text in made.items():
+    for path, text in files.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_text(text, "utf-8")
 
 
 def ade_types() -> str:
-    """The types of ade's API; its database is not opened."""
+    """Return the types of ade's API, without opening its database."""
     from apps.ade.web import site
 
     return ADE_HEAD + types(site.document()).partition("\n")[2]
 
 
 def described() -> dict[str, Any]:
-    """The document of the API, whatever application it serves."""
-    with Holdfast("sqlite:///never-opened.db", migrate=False) as hf:
-        router: APIRouter = nouns(Site(hf, token="the-document-needs-no-token"))
+    """Return the OpenAPI document of Holdfast's API, without an application."""
+    with Holdfast("sqlite:///never-opened.db", auto_migrate=False) as hf:
+        router: APIRouter = nouns(Site(hf, admin_token="the-document-needs-no-token"))
         return openapi.document(router)
 
 
@@ -79,10 +79,10 @@ def as_text(document: Schema) -> str:
 
 
 def types(document: Schema) -> str:
-    """All of it as one file of declarations."""
+    """Return the declarations of a document as one file."""
     parts = [HEAD]
     schemas = document["components"]["schemas"]
-    # FastAPI names a page of queues Page_Queue_: here it is one declaration for all, Page<Queue>.
+    # FastAPI calls a page of queues Page_Queue_; here all pages share one declaration, as in Page<Queue>.
     generic: dict[str, str] = {}
     for name, schema in schemas.items():
         if found := _GENERIC.fullmatch(name):
@@ -105,7 +105,7 @@ def _declared(name: str, schema: Schema, base: tuple[str, Schema] | None = None)
 
 
 def _base(schema: Schema, others: Mapping[str, Schema]) -> tuple[str, Schema] | None:
-    """The largest of the other shapes all of whose properties this one has, too; of two that are alike, the first."""
+    """Return the largest other shape whose properties this one has, too; of two equally large ones, the first."""
     found = [
         (name, other)
         for name, other in others.items()
@@ -120,7 +120,7 @@ def _shape(schema: Schema) -> dict[str, tuple[str, bool]]:
 
 
 def _rest(schema: Schema, base: Schema) -> Schema:
-    """What a shape has beyond its base."""
+    """Return the properties of a shape that its base doesn't have."""
     own = {name: of for name, of in schema["properties"].items() if name not in base["properties"]}
     return {"properties": own, "required": schema.get("required", ())}
 
@@ -155,7 +155,7 @@ def _operations(document: Schema) -> Iterator[str]:
 
 
 def _query(name: str, queries: Mapping[str, Schema]) -> str:
-    """What an operation takes in its query; with reference to another one that takes the same, or part of it."""
+    """Return the type of an operation's query, based on an earlier operation that takes the same or a part of it."""
     schema = queries[name]
     for other, known in queries.items():
         if other == name:
@@ -177,7 +177,7 @@ def _parameters(operation: Schema, where: str) -> Schema:
 
 
 def _inline(schema: Schema) -> str:
-    """In one line where it has room: most operations have one parameter or none."""
+    """Return an object type, on one line if it is short enough."""
     if not schema["properties"]:
         return "None"
     lines = _object(schema, indent="  ")
@@ -186,13 +186,13 @@ def _inline(schema: Schema) -> str:
 
 
 def _answer(responses: Mapping[str, Schema]) -> str:
-    """What comes back when all goes well."""
+    """Return the type of a successful answer."""
     good = [_content(response) for status, response in responses.items() if status in ("200", "201", "202")]
     return next(iter(good), "undefined")
 
 
 def _content(body: Schema | None) -> str:
-    """What is sent as JSON; bytes, if it is something else."""
+    """Return the type of a JSON body, or ArrayBuffer if it is not JSON."""
     if body is None or "content" not in body:
         return "undefined"
     schema = body["content"].get("application/json", {}).get("schema")
@@ -231,7 +231,7 @@ def _type(schema: Schema, *, indent: str = "") -> str:
 
 
 def _values(schema: Schema, indent: str) -> str:
-    """What the values of a mapping are; where its names are known, one may be missing."""
+    """Return the type of a mapping's values."""
     of = schema.get("additionalProperties", True)
     return "unknown" if isinstance(of, bool) else _type(of, indent=indent)
 

@@ -1,9 +1,10 @@
-"""The system behind `./run`: one process tree with everything in it.
+"""The system behind `./run`: Holdfast and all sample applications in one process tree.
 
     supervisor ──▶ site      API, dashboard, start page
-               ──▶ worker    the jobs of all applications
-               ──▶ …         each application's own processes
+               ──▶ worker    runs the jobs of the tour
+               ──▶ …         the processes of each application
 
-The supervisor starts them, restarts one that dies, and stops all of them in order. Each child holds the reading end of
-a pipe to the supervisor: when the supervisor is gone, even by `kill -9`, the child ends itself.
+The supervisor starts these processes, restarts one that dies, and stops them in order. Each child process inherits the
+reading end of a pipe from the supervisor. The pipe closes when the supervisor dies, even by `kill -9`, and the child
+then stops itself.
 """

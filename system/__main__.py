@@ -1,8 +1,8 @@
-"""./run: arguments, and what becomes of them.
+"""./run: parses the arguments and starts or checks the applications.
 
-./run              everything, until Ctrl-C
-./run APP          one application
-./run --check      everything, without a person: each application's sample work is verified, then all is stopped
+./run              start everything; Ctrl-C stops it
+./run APP          start one application
+./run --check      start everything, check the sample work of each application, then stop
 """
 
 from __future__ import annotations
@@ -21,57 +21,59 @@ from system import check, folder, ports, registry, run
 from system.folder import Folder
 
 ROOT = Path(__file__).parent.parent
-DEFAULT = ROOT / ".holdfast"
-REFUSED, READER_GONE = 2, 141
+DEFAULT_FOLDER = ROOT / ".holdfast"
+EXIT_USAGE, EXIT_BROKEN_PIPE = 2, 141
 
 
 def main(arguments: list[str] | None = None) -> int:
-    given = parser().parse_args(arguments)
-    names = given.applications or registry.names()
+    options = parser().parse_args(arguments)
+    names = options.applications or registry.names()
     try:
         applications = [registry.find(name) for name in dict.fromkeys(names)]
-        if given.check:
-            where = given.folder or Path(tempfile.mkdtemp(prefix="holdfast-check-"))
-            return check.main(applications, Folder(where), port=given.port, keep=given.folder is not None)
-        return run.main(applications, Folder(given.folder or DEFAULT), port=given.port, fresh=given.fresh)
+        if options.check:
+            path = options.folder or Path(tempfile.mkdtemp(prefix="holdfast-check-"))
+            return check.main(applications, Folder(path), port=options.port, keep=options.folder is not None)
+        return run.main(applications, Folder(options.folder or DEFAULT_FOLDER), port=options.port, fresh=options.fresh)
     except (registry.UnknownApplication, folder.InUse, folder.NotOurs, ports.NoPort) as error:
-        return refused(str(error))
+        return fail(str(error))
     except BrokenPipeError:
-        # Whoever read what we print has gone; Python flushes once more at exit.
+        # The reader of our output has closed the pipe. Python flushes stdout once more at exit, which must not fail.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return READER_GONE
+        return EXIT_BROKEN_PIPE
     except HoldfastError as error:
-        return refused(f"{error.code}: {error} (--fresh begins anew)")
+        return fail(f"{error.code}: {error} (start over with --fresh, which empties the folder)")
 
 
-def refused(why: str) -> int:
-    Console(stderr=True).print(Text(f"run: {why}"), soft_wrap=True)
-    return REFUSED
+def fail(message: str) -> int:
+    Console(stderr=True).print(Text(f"run: {message}"), soft_wrap=True)
+    return EXIT_USAGE
 
 
 def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(
+    parser = argparse.ArgumentParser(
         prog="./run",
-        description="Holdfast with everything: API, dashboard, a worker and every application, on SQLite.",
-        epilog=f"Applications: {', '.join(registry.names())}. The printed URL opens signed in; Ctrl-C stops all.",
+        description="Start Holdfast with its sample applications: API, dashboard, a worker and each application, "
+        "on SQLite.",
+        epilog=f"Applications: {', '.join(registry.names())}. Open the URL that it prints; you are signed in. "
+        "Ctrl-C stops everything.",
     )
-    made.add_argument("applications", nargs="*", metavar="APP", help="only these applications (default: all)")
-    made.add_argument("--check", action="store_true", help="verify every application's sample work, then stop")
-    made.add_argument("--port", type=_port, default=ports.FIRST, help="the first port to try (default: %(default)s)")
-    made.add_argument(
+    parser.add_argument("applications", nargs="*", metavar="APP", help="start only these (default: all)")
+    parser.add_argument("--check", action="store_true", help="check the sample work of each application, then stop")
+    parser.add_argument("--port", type=_port, default=ports.FIRST, help="the first port to try (default: %(default)s)")
+    parser.add_argument(
         "--folder",
         type=Path,
-        help="where the database, artifacts and logs are kept (default: .holdfast beside ./run, so that work goes on "
-        "where it stopped; with --check: a temporary folder, removed when all is well)",
+        help="where the databases, artifacts and logs are (default: .holdfast beside ./run, so the next start "
+        "continues unfinished work; with --check: a temporary folder, removed if every check passes)",
     )
-    made.add_argument("--fresh", action="store_true", help="empty that folder first")
-    return made
+    parser.add_argument("--fresh", action="store_true", help="empty the folder first")
+    return parser
 
 
 def _port(text: str) -> int:
     port = int(text)
     if not 1 <= port <= 65535:
-        raise argparse.ArgumentTypeError(f"{port} is no port: 1 to 65535")
+        raise argparse.ArgumentTypeError(f"{port} is not a port; use 1 to 65535")
     return port
 
 

@@ -1,4 +1,4 @@
-"""The system's Holdfast with all jobs that are defined on it, for the system's worker and site."""
+"""The Holdfast instance of the system with all jobs defined on it, for its worker and its site."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""App: the Holdfast of the system's own database. The tour defines its jobs on it.
+"""The Holdfast instance of the system. The tour defines its jobs on it.
 
-`HOLDFAST_URL` names the database; `./run` sets it for the whole process tree.
+`./run` sets `HOLDFAST_URL`, the database, for the whole process tree.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Check: the system without a person. Starts it, lets every application verify its sample work, stops it."""
+"""Check: starts the system, lets each application check its sample work, then stops it."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from rich.text import Text
 from holdfast import Holdfast
 from system.folder import Folder
 from system.process_tree import ProcessTree
-from system.run import OK, STOPPED_NOW, TROUBLE, running_system
+from system.run import FAILED, OK, STOPPED_NOW, running_system
 from system.signals import Signals, StopNow
 
 UP_WITHIN: Final = 60.0
 EACH_WITHIN: Final = 90.0
-LOOK: Final = 0.1
+POLL_INTERVAL: Final = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """One line of the table."""
+    """One line of the printed table."""
 
     application: str
     checked: Checked
@@ -35,48 +35,47 @@ class Line:
 
 
 def main(applications: Sequence[Application], folder: Folder, *, port: int, keep: bool) -> int:
-    """Exit code 0 if everything was as it should be, with a table of what was looked at."""
+    """Run all checks, print them as a table, and return exit code 0 if all of them passed."""
     signals, console = Signals(), Console()
     signals.listen()
     lines: list[Line] = []
-    _say(console, _row("APPLICATION", "WHAT WAS CHECKED", "RESULT", "SECONDS"), style="bold")
+    _print(console, _row("APPLICATION", "CHECK", "RESULT", "SECONDS"), style="bold")
     try:
         with running_system(applications, folder, port=port, fresh=True) as tree:
-            for line in _lines(tree, signals):
+            for line in _check_running(tree, signals):
                 lines.append(line)
-                _print(console, line)
-            for line in _ends(tree):
+                _print_line(console, line)
+            for line in _check_stopping(tree):
                 lines.append(line)
-                _print(console, line)
+                _print_line(console, line)
     except StopNow:
         return STOPPED_NOW
-    faults = [line for line in lines if line.checked.fault is not None]
-    for fault in faults:
-        _say(console, f"{fault.application}: {fault.checked.what}: {fault.checked.fault}", style="red")
-    if faults or signals.asked.is_set():
-        _say(console, f"{len(faults)} of {len(lines)} failed; the database and the logs are in {folder.path}")
-        return TROUBLE
+    failed = [line for line in lines if line.checked.fault is not None]
+    for line in failed:
+        _print(console, f"{line.application}: {line.checked.what}: {line.checked.fault}", style="red")
+    if failed or signals.stop_requested.is_set():
+        _print(console, f"{len(failed)} of {len(lines)} checks failed; the database and the logs are in {folder.path}")
+        return FAILED
     if not keep:
         shutil.rmtree(folder.path)
-    _say(console, f"all {len(lines)} are as they should be")
+    _print(console, f"all {len(lines)} checks passed")
     return OK
 
 
-def _lines(tree: ProcessTree, signals: Signals) -> Iterator[Line]:
+def _check_running(tree: ProcessTree, signals: Signals) -> Iterator[Line]:
     began = time.monotonic()
-    up = _up(tree, signals)
+    up = _wait_until_up(tree, signals)
     yield Line(application="system", checked=up, seconds=time.monotonic() - began)
     if up.fault is None:
         for application in tree.applications:
-            yield from _check(tree, application, signals)
-        yield Line(application="system", checked=_lived(tree), seconds=0)
+            yield from _check_application(tree, application, signals)
+        yield Line(application="system", checked=_check_deaths(tree), seconds=0)
 
 
-def _up(tree: ProcessTree, signals: Signals) -> Checked:
-    """Wait until every process is up."""
+def _wait_until_up(tree: ProcessTree, signals: Signals) -> Checked:
     what, over_at = f"{len(tree.children)} processes are up", time.monotonic() + UP_WITHIN
-    while time.monotonic() < over_at and not signals.wait(LOOK):
-        tree.look()
+    while time.monotonic() < over_at and not signals.wait(POLL_INTERVAL):
+        tree.poll()
         if all(child.state == "up" for child in tree.children):
             return Checked(what=what)
         if died := [child.reason for child in tree.children if child.deaths]:
@@ -85,10 +84,10 @@ def _up(tree: ProcessTree, signals: Signals) -> Checked:
     return Checked(what=what, fault=f"not within {UP_WITHIN:g} s: {', '.join(slow)}")
 
 
-def _check(tree: ProcessTree, application: Application, signals: Signals) -> Iterator[Line]:
+def _check_application(tree: ProcessTree, application: Application, signals: Signals) -> Iterator[Line]:
     def meanwhile() -> None:
-        tree.look()
-        if signals.asked.is_set():
+        tree.poll()
+        if signals.stop_requested.is_set():
             raise NotInTime("the check was stopped")
 
     url = next((child.url for child in tree.application_children[application.name] if child.process.listens), tree.url)
@@ -99,7 +98,7 @@ def _check(tree: ProcessTree, application: Application, signals: Signals) -> Ite
             yield Line(application=application.name, checked=checked, seconds=time.monotonic() - began)
             began = time.monotonic()
     except NotInTime as late:
-        fault = Checked(what=str(late), fault=f"not within {EACH_WITHIN:g} s; {_died(tree)}")
+        fault = Checked(what=str(late), fault=f"not within {EACH_WITHIN:g} s; {_deaths(tree)}")
         yield Line(application=application.name, checked=fault, seconds=time.monotonic() - began)
     except (httpx.HTTPError, LookupError, TypeError, ValueError) as error:
         fault = Checked(what="answers as expected", fault=f"{type(error).__name__}: {error}")
@@ -108,44 +107,43 @@ def _check(tree: ProcessTree, application: Application, signals: Signals) -> Ite
         client.close()
 
 
-def _lived(tree: ProcessTree) -> Checked:
-    """That no process died meanwhile."""
-    tree.look()
+def _check_deaths(tree: ProcessTree) -> Checked:
+    tree.poll()
     died = any(child.deaths for child in tree.children)
-    return Checked(what="no process died", fault=_died(tree) if died else None)
+    return Checked(what="no process died", fault=_deaths(tree) if died else None)
 
 
-def _died(tree: ProcessTree) -> str:
-    told = [
+def _deaths(tree: ProcessTree) -> str:
+    deaths = [
         f"{child.process.name} died {child.deaths} times: {child.reason}" for child in tree.children if child.deaths
     ]
-    return "; ".join(told) or "no process died"
+    return "; ".join(deaths) or "no process died"
 
 
-def _ends(tree: ProcessTree) -> Iterator[Line]:
-    """That everyone stops when asked, and leaves a sound database."""
+def _check_stopping(tree: ProcessTree) -> Iterator[Line]:
+    """Check that every process stops when asked and that the databases are consistent."""
     began = time.monotonic()
     killed = ", ".join(tree.stop())
     stopped = Checked(what="every process stopped when asked", fault=f"killed: {killed}" if killed else None)
     yield Line(application="system", checked=stopped, seconds=time.monotonic() - began)
     began = time.monotonic()
-    found = []
+    problems = []
     for url in tree.databases:
         with Holdfast(url) as hf:
-            found += [f"{each.problem} {each.run_id} in {url}" for each in hf.verify()]
-    sound = Checked(what="every run is in exactly one place", fault="; ".join(found) or None)
-    yield Line(application="system", checked=sound, seconds=time.monotonic() - began)
+            problems += [f"{each.problem} {each.run_id} in {url}" for each in hf.verify()]
+    consistent = Checked(what="every run is in exactly one place", fault="; ".join(problems) or None)
+    yield Line(application="system", checked=consistent, seconds=time.monotonic() - began)
 
 
-def _print(console: Console, line: Line) -> None:
-    good = line.checked.fault is None
-    row = _row(line.application, line.checked.what, "ok" if good else "FAILED", f"{line.seconds:.1f}")
-    _say(console, row, style="" if good else "red")
+def _print_line(console: Console, line: Line) -> None:
+    passed = line.checked.fault is None
+    row = _row(line.application, line.checked.what, "ok" if passed else "FAILED", f"{line.seconds:.1f}")
+    _print(console, row, style="" if passed else "red")
 
 
 def _row(application: str, what: str, result: str, seconds: str) -> str:
     return f"{application:<12} {what:<58} {result:<6} {seconds:>8}"
 
 
-def _say(console: Console, text: str, *, style: str = "") -> None:
+def _print(console: Console, text: str, *, style: str = "") -> None:
     console.print(Text(text, style=style), soft_wrap=True)

@@ -1,4 +1,4 @@
-"""Child: one process of the tree, kept running: started again when it dies, given up when it keeps dying.
+"""Child: one process of the tree, which is restarted when it dies and given up after five deaths in a row.
 
 starting ──ready──▶ up
   ▲  │ died          │ died
@@ -28,26 +28,26 @@ from system import ports
 
 State = Literal["starting", "up", "waiting", "failed", "stopped"]
 
-DEATHS = 5  # in a row: after that it is given up
-SETTLED = 30.0  # seconds: one that was up for so long begins to count anew
-PAUSE, LONGEST = 0.5, 8.0
-LOOK = 1.0
-TAIL = 4000
+MAX_DEATHS = 5  # in a row; after that the process is not restarted
+STABLE_AFTER = 30.0  # seconds of uptime after which the count of deaths starts again at zero
+FIRST_DELAY, MAX_DELAY = 0.5, 8.0
+READY_TIMEOUT = 1.0
+TAIL = 4000  # bytes
 
 
 @dataclass(frozen=True, kw_only=True)
 class ParentPipe:
-    """The reading end of the pipe that ends every child with its parent, and how long a child may take to stop."""
+    """The reading end of the pipe that stops a child when its parent dies, and how long the child may take to stop."""
 
     reading: int
     grace: float
 
 
 class Child:
-    """A process that the system keeps alive. `look` moves it on; nothing here waits for long.
+    """A process that the system keeps running. Call `poll` often; it never blocks for long.
 
-    `listening` is the socket that the process inherits if it listens. It stays open here while the process is started
-    again, so no other process gets its port, and a request that comes meanwhile waits for an answer.
+    `listening` is the socket that the process inherits if it listens. It stays open here during a restart, so no other
+    process can take its port, and requests wait until the process is back.
     """
 
     def __init__(
@@ -66,8 +66,8 @@ class Child:
         self.reason = ""
         self._parent_pipe, self._environment, self._log = parent_pipe, environment, log
         self._running: subprocess.Popen[bytes] | None = None
-        self._started_at = self._again_at = 0.0
-        self._printed = 0
+        self._started_at = self._restart_at = 0.0
+        self._log_offset = 0
         self._listening = listening
         self._ready_request: ReadyRequest | None = None
 
@@ -89,7 +89,7 @@ class Child:
             files.append(self._listening.fileno())
             arguments = tuple(part.replace("{fd}", str(self._listening.fileno())) for part in arguments)
         with open(self._log, "ab") as log:
-            self._printed = log.tell()
+            self._log_offset = log.tell()
             self._running = subprocess.Popen(
                 [*command, self.process.module, *arguments],
                 stdin=subprocess.DEVNULL,
@@ -97,38 +97,38 @@ class Child:
                 stderr=subprocess.STDOUT,
                 env=self._environment,
                 pass_fds=files,
-                start_new_session=True,  # Ctrl-C is for the supervisor, which stops the others in order
+                start_new_session=True,  # only the supervisor gets Ctrl-C; it stops the others in order
             )
         self.state, self._started_at = "starting", time.monotonic()
 
-    def look(self) -> None:
-        """Notice that it is ready, that it died, or that it is time to start it again."""
+    def poll(self) -> None:
+        """Update `state`: detect that the process is ready or has died, and restart it when its delay is over."""
         now = time.monotonic()
-        if self.state == "waiting" and now >= self._again_at:
+        if self.state == "waiting" and now >= self._restart_at:
             self.restarts += 1
             self.start()
         if self._running is not None and self.ended():
             self._died(now)
         elif self.state == "starting" and self._is_ready():
             self.state, self.reason = "up", ""
-        elif self.state == "up" and now - self._started_at > SETTLED:
+        elif self.state == "up" and now - self._started_at > STABLE_AFTER:
             self.deaths = 0
 
     def terminate(self) -> None:
-        """Ask it to stop; it is not started again."""
+        """Send SIGTERM; the process is not restarted."""
         self._end("stopped")
         if self._running is not None and not self.ended():
             self._running.terminate()
 
     def kill(self) -> None:
-        """End it and all of its group, now."""
+        """Kill the process group at once."""
         self._end("stopped")
         if self._running is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._running.pid, signal.SIGKILL)
 
     def ended(self) -> bool:
-        """Whether it runs no more. What it may have left of its group is ended too, before its number is free."""
+        """Whether the process has ended. The rest of its group is then killed, before the process id can be reused."""
         if self._running is None:
             return True
         if self._running.returncode is None:
@@ -142,17 +142,18 @@ class Child:
 
     def _died(self, now: float) -> None:
         assert self._running is not None
-        self.reason = f"{self.process.name} {_how(self._running.returncode)}{self._last_words()}"
+        self.reason = f"{self.process.name} {_exit_text(self._running.returncode)}{self._last_line()}"
         self._running = None
         self._drop_ready_request()
         self.deaths += 1
-        if self.deaths >= DEATHS:
+        if self.deaths >= MAX_DEATHS:
             self._end("failed")
         else:
-            self.state, self._again_at = "waiting", now + min(PAUSE * 2 ** (self.deaths - 1), LONGEST)
+            self.state = "waiting"
+            self._restart_at = now + min(FIRST_DELAY * 2 ** (self.deaths - 1), MAX_DELAY)
 
     def _end(self, state: State) -> None:
-        """It is not started again: close its socket, so that requests are refused at once."""
+        """Set the final state, and close the socket so that requests are refused at once."""
         self.state = state
         self._drop_ready_request()
         if self._listening is not None:
@@ -177,29 +178,29 @@ class Child:
 
     def _output(self) -> bytes:
         with open(self._log, "rb") as log:
-            log.seek(self._printed)
+            log.seek(self._log_offset)
             return log.read(TAIL * 10)
 
-    def _last_words(self) -> str:
-        """The last line that it printed, which mostly says why."""
+    def _last_line(self) -> str:
+        """The last line that the process printed, which usually says why it ended."""
         with open(self._log, "rb") as log:
             size = log.seek(0, os.SEEK_END)
-            log.seek(max(self._printed, size - TAIL))
+            log.seek(max(self._log_offset, size - TAIL))
             lines = log.read().decode("utf-8", "replace").split("\n")
-        said = [line.strip() for line in lines if line.strip()]
-        return f": {said[-1][:300]}" if said else ""
+        printed = [line.strip() for line in lines if line.strip()]
+        return f": {printed[-1][:300]}" if printed else ""
 
 
 class ReadyRequest:
-    """A request that asks whether a child is ready; its answer is read later, so the supervisor does not wait."""
+    """A request to a child's readiness path. The answer is read later, so that the supervisor does not block."""
 
     def __init__(self, listening: socket, path: str) -> None:
         host, port = listening.getsockname()
-        self._connection = http.client.HTTPConnection(host, port, timeout=LOOK)
+        self._connection = http.client.HTTPConnection(host, port, timeout=READY_TIMEOUT)
         self._connection.request("GET", path)
 
     def answer(self) -> int | None:
-        """The status of the answer, if there is one by now."""
+        """The status code, or None if there is no answer yet."""
         readable, _, _ = select.select([self._connection.sock], [], [], 0)
         return self._connection.getresponse().status if readable else None
 
@@ -207,5 +208,5 @@ class ReadyRequest:
         self._connection.close()
 
 
-def _how(code: int) -> str:
+def _exit_text(code: int) -> str:
     return f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"

@@ -1,8 +1,8 @@
-"""python -m system.end_with_parent FD GRACE MODULE …: runs a module, and ends this process when its parent is gone.
+"""python -m system.end_with_parent FD GRACE MODULE …: runs a module and stops it when the parent process dies.
 
-FD is the reading end of a pipe that no one writes to. Its writing end, which only the parent has, closes when the
-parent dies, even by `kill -9`. This process then gets SIGTERM; if it still runs after GRACE seconds, its process group
-is killed.
+FD is the reading end of a pipe whose writing end only the parent has. Nothing is ever written to it, so reading it
+returns only when the parent dies, even by `kill -9`. This process then gets SIGTERM. If it still runs after GRACE
+seconds, its process group is killed.
 """
 
 from __future__ import annotations

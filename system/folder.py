@@ -1,4 +1,4 @@
-"""Folder: where a system keeps what it has: database, artifacts, logs; one system at a time."""
+"""Folder: the databases, artifacts and logs of a system. Only one system at a time may use it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 import shutil
 from pathlib import Path
 
-OURS = ("work.db", "work.db-wal", "work.db-shm", "artifacts", "logs", "status.json", "data")
+CONTENTS = ("work.db", "work.db-wal", "work.db-shm", "artifacts", "logs", "status.json", "data")
 MARK = "holdfast-system"
 
 
@@ -17,7 +17,7 @@ class InUse(Exception):
 
 
 class NotOurs(Exception):
-    """The folder has something in it that no system put there."""
+    """The folder contains other files and was not created by `./run`."""
 
 
 class Folder:
@@ -40,33 +40,36 @@ class Folder:
         return self.path / "status.json"
 
     def log(self, process: str) -> Path:
-        """What a process has printed."""
+        """The file with the output of a process."""
         return self.path / "logs" / f"{process}.log"
 
     def data(self, application: str) -> Path:
         """A folder for an application's own files."""
-        made = self.path / "data" / application
-        made.mkdir(parents=True, exist_ok=True)
-        return made
+        folder = self.path / "data" / application
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
 
     def database(self, application: str) -> str:
         """The URL of an application's own database."""
         return f"sqlite:///{self.data(application) / 'work.db'}"
 
-    def take(self, *, fresh: bool) -> None:
-        """Have it for this process alone, emptied if `fresh`; InUse, or NotOurs if it is someone else's folder."""
+    def acquire(self, *, fresh: bool) -> None:
+        """Lock the folder for this process and empty it if `fresh`.
+
+        Raises InUse if another system has it, and NotOurs if it contains other files.
+        """
         if self.path.is_dir() and any(self.path.iterdir()) and not (self.path / MARK).exists():
-            raise NotOurs(f"{self.path} is not empty and not a system's folder; name another with --folder")
+            raise NotOurs(f"{self.path} contains other files; choose an empty or new folder with --folder")
         self.path.mkdir(parents=True, exist_ok=True)
         lock = os.open(self.path / MARK, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(lock)
-            raise InUse(f"another ./run works in {self.path}; stop it, or name another folder with --folder") from None
+            raise InUse(f"another ./run uses {self.path}; stop it or choose another folder with --folder") from None
         self._lock = lock
         if fresh:
-            for name in OURS:
+            for name in CONTENTS:
                 _remove(self.path / name)
         (self.path / "logs").mkdir(exist_ok=True)
         for log in (self.path / "logs").glob("*.log"):

@@ -1,4 +1,4 @@
-"""Ports: sockets that listen on the next free ports of this host alone."""
+"""Ports: listening sockets on the next free ports of 127.0.0.1."""
 
 from __future__ import annotations
 
@@ -7,23 +7,24 @@ from collections.abc import Iterator
 
 HOST = "127.0.0.1"
 FIRST = 8700
-MANY = 200
+TRIED = 200
 BACKLOG = 2048
 
 
 class NoPort(Exception):
-    """No port is free where we look."""
+    """None of the tried ports is free."""
 
 
 def listening(first: int = FIRST) -> Iterator[socket.socket]:
-    """Sockets that listen, each on the next port from the first one up that no other process has."""
-    for port in range(first, min(first + MANY, 65536)):
+    """Yield listening sockets, each on the next port from `first` up that is free."""
+    end = min(first + TRIED, 65536)
+    for port in range(first, end):
         try:
             found = socket.create_server((HOST, port), backlog=BACKLOG)
         except OSError:
             continue
         yield found
-    raise NoPort(f"no port is free from {first} on; say --port")
+    raise NoPort(f"no free port between {first} and {end - 1}; choose another first port with --port")
 
 
 def url(listening: socket.socket) -> str:

@@ -1,4 +1,4 @@
-"""Process tree: all children of one system, started together, restarted when they die, stopped in order."""
+"""Process tree: the child processes of a system, started together, restarted when they die, stopped in order."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ from system.child import Child, ParentPipe
 from system.folder import Folder
 from system.status import ApplicationStatus
 
-GRACE = 8.0  # seconds from asking a child to stop until its group is killed
-PAUSE = 0.05
+GRACE = 8.0  # seconds from SIGTERM until the process group of a child is killed
+POLL_INTERVAL = 0.05
 SYSTEM = "system"
-KEPT = "HOLDFAST_TOKEN"
+TOKEN_VARIABLE = "HOLDFAST_ADMIN_TOKEN"
 
 SITE = serve("system.site:site", name="site")
 
 
 def worker(applications: Sequence[Application]) -> Process:
-    """The worker that runs the jobs of all applications."""
+    """The worker that runs the jobs of the applications without a database of their own."""
     served = [queue for each in applications if not each.own_database for queue in each.queues]
     queues = ["default", "builds", *served]
     return Process(
         name="worker",
         module="holdfast",
         arguments=("worker", "system.all_jobs:hf", "-q", ",".join(queues), "-c", "8"),
-        ready=" serves ",
+        ready=" started on ",
     )
 
 
 def databases(applications: Sequence[Application], folder: Folder) -> list[str]:
-    """The system's database, and that of each application that has its own."""
+    """The URL of the system's database, and of each application's own database."""
     return [folder.url, *(folder.database(each.name) for each in applications if each.own_database)]
 
 
 class ProcessTree:
-    """The processes of some applications, and the two that serve all of them."""
+    """The site and the worker of the system, and the processes of the applications."""
 
     def __init__(self, applications: Sequence[Application], folder: Folder, *, token: str, first_port: int) -> None:
         self.applications, self.folder, self.token = applications, folder, token
@@ -54,11 +54,10 @@ class ProcessTree:
         self.application_children = {
             each.name: [self._child(each.name, process) for process in each.processes] for each in applications
         }
-        self._shown: list[ApplicationStatus] = []
+        self._written: list[ApplicationStatus] = []
 
     @property
     def databases(self) -> list[str]:
-        """The URL of each database that something of the tree works in."""
         return databases(self.applications, self.folder)
 
     @property
@@ -68,31 +67,34 @@ class ProcessTree:
     def start(self) -> None:
         for child in self.children:
             child.start()
-        self.look()
+        self.poll()
 
-    def look(self) -> None:
-        """Look at every child, and write the status file if something changed."""
+    def poll(self) -> None:
+        """Update the state of every child, and write the status file if something changed."""
         for child in self.children:
-            child.look()
-        if (statuses := self.statuses()) != self._shown:
+            child.poll()
+        if (statuses := self.statuses()) != self._written:
             status.write(self.folder.status_file, statuses)
-            self._shown = statuses
+            self._written = statuses
 
     def statuses(self) -> list[ApplicationStatus]:
-        """The status of each application; one on the system's database needs the site and the worker, too."""
+        """The status of each application.
+
+        An application without a database of its own also depends on the system's site and worker.
+        """
         return [self._status(each) for each in self.applications]
 
     def _status(self, application: Application) -> ApplicationStatus:
         own = self.application_children[application.name]
         children = own if application.own_database else [self.site, self.worker, *own]
-        troubled = [child for child in children if child.state in ("failed", "waiting")]
+        down = [child for child in children if child.state in ("failed", "waiting")]
         site = next((child.url for child in own if child.process.listens), self.url)
         return ApplicationStatus(
             name=application.name,
             title=application.title,
             shows=application.shows,
             state=_state(children),
-            reason=troubled[0].reason if troubled else "",
+            reason=down[0].reason if down else "",
             site=site,
             page=application.page,
             database=self.folder.database(application.name) if application.own_database else self.folder.url,
@@ -100,16 +102,16 @@ class ProcessTree:
         )
 
     def stop(self) -> Iterator[str]:
-        """Stop the applications, then the worker, then the site; yield the names of those that had to be killed."""
-        for some in (self._all_of_applications(), [self.worker], [self.site]):
-            for child in some:
+        """Stop the applications, then the worker, then the site; yield the names of processes that were killed."""
+        for group in (self._all_of_applications(), [self.worker], [self.site]):
+            for child in group:
                 child.terminate()
             over_at = time.monotonic() + GRACE
-            while not all(child.ended() for child in some):
+            while not all(child.ended() for child in group):
                 if time.monotonic() > over_at:
-                    yield from self._kill(child for child in some if not child.ended())
+                    yield from self._kill(child for child in group if not child.ended())
                     break
-                time.sleep(PAUSE)
+                time.sleep(POLL_INTERVAL)
         status.write(self.folder.status_file, [])
 
     def kill(self) -> None:
@@ -118,7 +120,7 @@ class ProcessTree:
             child.kill()
         for child in self.children:
             while not child.ended():
-                time.sleep(PAUSE)
+                time.sleep(POLL_INTERVAL)
 
     def close(self) -> None:
         os.close(self._writing)
@@ -131,7 +133,7 @@ class ProcessTree:
         for child in slow:
             child.kill()
             while not child.ended():
-                time.sleep(PAUSE)
+                time.sleep(POLL_INTERVAL)
             yield child.process.name
 
     def _child(self, owner: str, process: Process, *, listening: socket | None = None) -> Child:
@@ -140,15 +142,15 @@ class ProcessTree:
         name = f"{owner}.{process.name}"
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
         environment = {**process.settings, **inherited}
-        apart = any(each.own_database for each in self.applications if each.name == owner)
+        own = any(each.own_database for each in self.applications if each.name == owner)
         environment |= {
-            "HOLDFAST_URL": self.folder.database(owner) if apart else self.folder.url,
-            "HOLDFAST_ARTIFACTS": str(self.folder.data(owner) / "artifacts" if apart else self.folder.artifacts),
+            "HOLDFAST_URL": self.folder.database(owner) if own else self.folder.url,
+            "HOLDFAST_ARTIFACTS": str(self.folder.data(owner) / "artifacts" if own else self.folder.artifacts),
             "HOLDFAST_SHUTDOWN_GRACE": "3",
-            "HOLDFAST_RETAIN": str(6 * 3600),
-            "HOLDFAST_RETAIN_FAILED": str(6 * 3600),
-            KEPT: self.token,
-            registry.CHOSEN: ",".join(each.name for each in self.applications),
+            "HOLDFAST_RETENTION": str(6 * 3600),
+            "HOLDFAST_RETENTION_FAILED": str(6 * 3600),
+            TOKEN_VARIABLE: self.token,
+            registry.CHOSEN_VARIABLE: ",".join(each.name for each in self.applications),
             "APP_SITE": self.url,
             "APP_STATUS_FILE": str(self.folder.status_file),
             "APP_FOLDER": str(self.folder.data(owner)),

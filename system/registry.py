@@ -1,4 +1,4 @@
-"""Registry: what `./run` can start: every folder of `apps` with an `application.py`, and the tour."""
+"""Registry: the applications that `./run` can start: each folder of `apps` with an `application.py`, and the tour."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from apps.shared.definition import Application
 
 APPS = Path(__file__).parent.parent / "apps"
 TOUR = "tour"
-CHOSEN = "APPS"
-"""The variable that tells the processes of a tree which applications it has: names with commas between."""
+CHOSEN_VARIABLE = "APPS"
+"""The environment variable with the names of the started applications, separated by commas."""
 
 
 class UnknownApplication(Exception):
-    """There is no application of that name."""
+    """No application has this name."""
 
 
 def names() -> list[str]:
@@ -23,17 +23,17 @@ def names() -> list[str]:
 
 
 def find(name: str) -> Application:
-    """One application, or UnknownApplication with those that there are."""
+    """The application with this name, or UnknownApplication with the names that exist."""
     if name not in names():
-        raise UnknownApplication(f"there is no application {name!r}; there is: {', '.join(names())}")
+        raise UnknownApplication(f"no application is named {name!r}; choose from: {', '.join(names())}")
     package = "system" if name == TOUR else "apps"
     found = importlib.import_module(f"{package}.{name}.application").application
     assert isinstance(found, Application)
-    assert found.name == name, f"{package}/{name} calls itself {found.name}"
+    assert found.name == name, f"the application in {package}/{name} is named {found.name}"
     return found
 
 
 def chosen() -> list[Application]:
-    """The applications that this process serves: all, unless the environment names some."""
-    given = os.environ.get(CHOSEN, "")
+    """The applications of this process tree: those that the environment names, or all."""
+    given = os.environ.get(CHOSEN_VARIABLE, "")
     return [find(name) for name in (given.split(",") if given else names())]

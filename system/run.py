@@ -1,4 +1,4 @@
-"""Run: the system for a person to watch, until they stop it."""
+"""Run: starts the applications and shows their status until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from rich.console import Console
 
 from holdfast import Holdfast
 from system.folder import Folder
-from system.process_tree import KEPT, ProcessTree, databases
+from system.process_tree import TOKEN_VARIABLE, ProcessTree, databases
 from system.run_counts import RunCounts
 from system.screen import Screen
 from system.signals import Signals, StopNow
 
-OK, TROUBLE, STOPPED_NOW = 0, 1, 130
-LOOK: Final = 0.25
-WAIT: Final = 60  # seconds for a database that restarts or is not up yet
+OK, FAILED, STOPPED_NOW = 0, 1, 130
+POLL_INTERVAL: Final = 0.25
+DATABASE_WAIT: Final = 60  # seconds for a database that is starting
 
 
 @contextlib.contextmanager
 def running_system(
     applications: Sequence[Application], folder: Folder, *, port: int, fresh: bool
 ) -> Iterator[ProcessTree]:
-    """A started tree; whatever happens inside, nothing of it is left afterwards."""
-    folder.take(fresh=fresh)
+    """Start all processes; on exit, kill those that still run."""
+    folder.acquire(fresh=fresh)
     try:
         for url in databases(applications, folder):
             with Holdfast(url) as hf:
-                hf.start(wait=WAIT)  # the tables are made once, here, before anyone needs them
-        token = os.environ.get(KEPT) or secrets.token_urlsafe(24)
+                hf.start(wait=DATABASE_WAIT)  # create the tables before any process needs them
+        token = os.environ.get(TOKEN_VARIABLE) or secrets.token_urlsafe(24)
         tree = ProcessTree(applications, folder, token=token, first_port=port)
         try:
             tree.start()
@@ -48,38 +48,39 @@ def running_system(
 
 
 def main(applications: Sequence[Application], folder: Folder, *, port: int, fresh: bool) -> int:
-    """Start everything, show it until someone asks to stop, stop it in order, say what it came to."""
+    """Start everything, show its status until a stop signal, stop it in order and print a summary."""
     signals, console = Signals(), Console()
     signals.listen()
     try:
         with Screen(console) as screen, running_system(applications, folder, port=port, fresh=fresh) as tree:
-            screen.say(f"Holdfast is starting on {folder.url}")
+            screen.print(f"Holdfast is starting on {folder.url}")
             with RunCounts(tree.databases) as counts:
-                _watch(tree, counts, screen, signals)
-                screen.say("stopping; Ctrl-C again stops at once")
+                _show_until_stopped(tree, counts, screen, signals)
+                screen.print("stopping; Ctrl-C again stops at once")
                 killed = list(tree.stop())
                 return _summary(screen, tree, counts, killed)
     except StopNow:
-        console.print("stopped at once; what was running is taken over at the next start")
+        console.print("stopped at once; the next start continues the runs that were interrupted")
         return STOPPED_NOW
 
 
-def _watch(tree: ProcessTree, counts: RunCounts, screen: Screen, signals: Signals) -> None:
-    opened = False
-    while not signals.wait(LOOK):
-        tree.look()
-        if not opened and tree.site.state == "up":
-            opened = True
-            screen.say(f"open {tree.url}/start?token={quote(tree.token, safe='')}", style="bold")
+def _show_until_stopped(tree: ProcessTree, counts: RunCounts, screen: Screen, signals: Signals) -> None:
+    url_printed = False
+    while not signals.wait(POLL_INTERVAL):
+        tree.poll()
+        if not url_printed and tree.site.state == "up":
+            url_printed = True
+            screen.print(f"open {tree.url}/start?token={quote(tree.token, safe='')}", style="bold")
         screen.show(tree.statuses(), counts.line())
 
 
 def _summary(screen: Screen, tree: ProcessTree, counts: RunCounts, killed: list[str]) -> int:
-    screen.say(f"stopped after {time.monotonic() - counts.began:.0f} s; {counts.line(now=True)}")
+    screen.print(f"stopped after {time.monotonic() - counts.began:.0f} s; {counts.line(now=True)}")
     failed = [child for child in tree.children if child.deaths and child.reason]
     for child in failed:
-        screen.say(f"  {child.reason}", style="red")
+        screen.print(f"  {child.reason}", style="red")
     for name in killed:
-        screen.say(f"  {name} did not stop when asked and was killed", style="red")
-    screen.say(f"all of it is in {tree.folder.path}; look at it with: holdfast runs list {tree.folder.url}")
-    return TROUBLE if failed or killed else OK
+        screen.print(f"  {name} did not stop in time and was killed", style="red")
+    screen.print(f"databases, artifacts and logs are in {tree.folder.path}")
+    screen.print(f"list the runs of the tour with: holdfast runs list {tree.folder.url}")
+    return FAILED if failed or killed else OK

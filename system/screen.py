@@ -1,4 +1,4 @@
-"""Screen: what the terminal shows of a tree: a live table, or a line for every change where there is no terminal."""
+"""Screen: shows the status of the applications, as a live table in a terminal and as a line per change elsewhere."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from rich.text import Text
 from system.status import ApplicationStatus
 
 STYLES = {"starting": "yellow", "up": "green", "failed": "red", "stopped": "dim"}
-NOW_AND_THEN = 30.0  # seconds between lines about the work, where no one watches
-HOW_TO_END = Text("Ctrl-C stops everything", style="dim")
+COUNTS_INTERVAL = 30.0  # seconds between lines with the run counts, without a terminal
+HINT = Text("Ctrl-C stops everything", style="dim")
 
 
 class Screen:
-    """Shows how the applications stand, again and again."""
+    """Prints messages and the current status of the applications."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
         self._live: Live | None = None
-        self._told: dict[str, tuple[str, str]] = {}
-        self._told_at = time.monotonic()
+        self._printed: dict[str, tuple[str, str]] = {}
+        self._counts_printed_at = time.monotonic()
 
     def __enter__(self) -> Self:
         if self._console.is_terminal:
-            # No thread of its own: this process starts others, and threads and forks don't mix.
+            # No refresh thread: this process starts others, and forking while a thread runs is unsafe.
             self._live = Live(console=self._console, auto_refresh=False, transient=True)
             self._live.start()
         return self
@@ -40,27 +40,27 @@ class Screen:
             self._live.stop()
             self._live = None
 
-    def say(self, text: str, *, style: str = "") -> None:
-        """A line that stays."""
+    def print(self, text: str, *, style: str = "") -> None:
+        """Print a line that stays on the screen."""
         self._console.print(Text(text, style=style), soft_wrap=True)
 
-    def show(self, statuses: Sequence[ApplicationStatus], work: str) -> None:
-        """How they stand now, with a line about the work that goes through."""
+    def show(self, statuses: Sequence[ApplicationStatus], counts: str) -> None:
+        """Show the current statuses, with a line of run counts."""
         if self._live is not None:
-            self._live.update(Group(Text(), _table(statuses), Text(), Text(work), HOW_TO_END), refresh=True)
+            self._live.update(Group(Text(), _table(statuses), Text(), Text(counts), HINT), refresh=True)
             return
         for one in statuses:
-            if self._told.get(one.name) != (one.state, one.reason):
-                self._told[one.name] = (one.state, one.reason)
-                self.say(f"{one.name}: {one.state}{f' ({one.reason})' if one.reason else ''}")
-        if time.monotonic() - self._told_at > NOW_AND_THEN:
-            self._told_at = time.monotonic()
-            self.say(work)
+            if self._printed.get(one.name) != (one.state, one.reason):
+                self._printed[one.name] = (one.state, one.reason)
+                self.print(f"{one.name}: {one.state}{f' ({one.reason})' if one.reason else ''}")
+        if time.monotonic() - self._counts_printed_at > COUNTS_INTERVAL:
+            self._counts_printed_at = time.monotonic()
+            self.print(counts)
 
 
 def _table(statuses: Sequence[ApplicationStatus]) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for name in ("APPLICATION", "STATE", "SHOWS"):
+    for name in ("APPLICATION", "STATE", "WHAT IT DOES"):
         table.add_column(Text(name, style="bold"))
     for one in statuses:
         state = Text(one.state, style=STYLES[one.state])

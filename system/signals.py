@@ -1,4 +1,4 @@
-"""Signals: the first Ctrl-C or SIGTERM asks to stop, the second stops at once."""
+"""Signals: the first SIGINT, SIGTERM or SIGHUP requests a stop; the second one stops at once."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class StopNow(BaseException):
-    """The second signal: stop without waiting for anything."""
+    """A second signal arrived: stop without waiting for anything."""
 
 
 class Signals:
-    """Whether someone asked this process to stop."""
+    """Records whether this process was asked to stop."""
 
     def __init__(self) -> None:
-        self.asked = threading.Event()
+        self.stop_requested = threading.Event()
 
     def listen(self) -> None:
         for number in SIGNALS:
-            signal.signal(number, self._heard)
+            signal.signal(number, self._receive)
 
     def wait(self, seconds: float) -> bool:
-        """Whether someone asked to stop, at the latest after so many seconds."""
-        return self.asked.wait(seconds)
+        """Wait up to this long for a stop request; return whether there is one."""
+        return self.stop_requested.wait(seconds)
 
-    def _heard(self, number: int, frame: FrameType | None) -> None:
-        if self.asked.is_set():
+    def _receive(self, number: int, frame: FrameType | None) -> None:
+        if self.stop_requested.is_set():
             for each in SIGNALS:
-                signal.signal(each, signal.SIG_IGN)  # a third one must not disturb the ending
+                signal.signal(each, signal.SIG_IGN)  # a third signal must not interrupt the clean-up
             raise StopNow
-        self.asked.set()
+        self.stop_requested.set()

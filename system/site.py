@@ -1,4 +1,4 @@
-"""The site of the tree: API, dashboard and start page. `holdfast serve system.site:site` serves it."""
+"""The site of the system: API, dashboard and start page. `holdfast serve system.site:site` serves it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from holdfast.web import Site
 from system import start_page
 from system.all_jobs import hf
 
-token = os.environ["HOLDFAST_TOKEN"]
-site = Site(hf, token=token, templates=Path(__file__).parent / "templates", links={"Start": "system.start"})
+token = os.environ["HOLDFAST_ADMIN_TOKEN"]
+site = Site(
+    hf, admin_token=token, templates=Path(__file__).parent / "templates", links={"Applications": "system.start"}
+)
 site.include(start_page.router(site, Path(os.environ["APP_STATUS_FILE"]), token=token))

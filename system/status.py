@@ -1,4 +1,4 @@
-"""Status of each application, in a file: the supervisor writes it, the start page reads it."""
+"""Status of each application, in a file that the supervisor writes and the start page reads."""
 
 from __future__ import annotations
 
@@ -13,7 +13,12 @@ State = Literal["starting", "up", "failed", "stopped"]
 
 @dataclass(frozen=True, kw_only=True)
 class ApplicationStatus:
-    """One application; `page` of `site` is where to look, `database` has its runs, `reason` says why it is not up."""
+    """The status of one application.
+
+    reason    why it is not up; empty if it is
+    site      the address of its site, and `page` the path to open there
+    database  the URL of the database with its runs
+    """
 
     name: str
     title: str
@@ -27,13 +32,13 @@ class ApplicationStatus:
 
 
 def write(file: Path, statuses: Sequence[ApplicationStatus]) -> None:
-    beside = file.with_suffix(".new")
-    beside.write_text(json.dumps([asdict(status) for status in statuses]), "utf-8")
-    beside.replace(file)
+    new = file.with_suffix(".new")
+    new.write_text(json.dumps([asdict(status) for status in statuses]), "utf-8")
+    new.replace(file)
 
 
 def read(file: Path) -> list[ApplicationStatus]:
-    """What was last written; nothing, if there is nothing yet."""
+    """The statuses last written; none before the first write."""
     try:
         return [ApplicationStatus(**row) for row in json.loads(file.read_text("utf-8"))]
     except FileNotFoundError:

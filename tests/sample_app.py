@@ -16,7 +16,7 @@ from holdfast import Context, Holdfast
 @contextmanager
 def sample_app(folder: Path) -> Iterator[Holdfast]:
     """The application on a SQLite file in the folder, without a worker."""
-    with Holdfast(f"sqlite:///{folder / 'work.db'}", artifacts=folder / "artifacts", tick=0.05) as hf:
+    with Holdfast(f"sqlite:///{folder / 'work.db'}", artifacts=folder / "artifacts", poll_interval=0.05) as hf:
         declare(hf)
         yield hf
 

@@ -1,1 +1,1 @@
-"""ade: messy spreadsheets become one normalised workbook, by rules that a user writes in Python."""
+"""ade: turns messy spreadsheets into one normalised workbook, by rules that a user writes in Python."""

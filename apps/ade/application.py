@@ -1,4 +1,4 @@
-"""ade, as the system knows it."""
+"""Application definition of ade: how `./run` starts it, links to it and checks it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from apps.shared.definition import Application, PageLink, Process, serve
 application = Application(
     name="ade",
     title="ade",
-    shows="Messy spreadsheets become one normalised workbook, by rules in Python, each in an environment built once.",
+    shows="Turns messy spreadsheets into one normalised workbook, by rules in Python that run in a shared environment.",
     queues=("ade", "ade.builds"),
     processes=(
         serve("apps.ade.web:site", "--worker", settings={"ADE_QUEUE_SIZE": "100"}),
@@ -16,10 +16,10 @@ application = Application(
     ),
     page="/runs",
     links=(
-        PageLink(what="Spreadsheets as people really send them, and what comes of them", path="/runs"),
-        PageLink(what="Rules to change: save them, and the next run has an environment built", path="/configurations"),
-        PageLink(what="One build for each fingerprint, however many runs want it", path="/builds"),
-        PageLink(what="Upload one of your own", path="/documents"),
+        PageLink(what="See how messy spreadsheets were normalised", path="/runs"),
+        PageLink(what="Edit the rules: the next run builds a new environment", path="/configurations"),
+        PageLink(what="See the builds: one per fingerprint, shared by all its runs", path="/builds"),
+        PageLink(what="Upload a spreadsheet of your own", path="/documents"),
     ),
     check=check,
 )

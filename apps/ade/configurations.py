@@ -1,7 +1,7 @@
-"""Configurations: small Python packages of a user's rules, in versions; what is saved is never changed.
+"""Configurations: small Python packages with a user's rules, saved in versions that never change.
 
-The files are text, by their path. `fingerprint` says what an environment for them depends on: the files, the engine's
-version and the platform (Python's version, processor, C library). It is the same on every host of one platform.
+A version is a mapping of paths to texts. Its `fingerprint` covers everything its environment depends on: the files,
+the engine's version and the platform (Python version, processor, C library). All hosts of a platform compute the same.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from holdfast import fingerprint as digest_of
 Files = Mapping[str, str]
 
 MANIFEST = "ade.toml"
-MOST_FILES, MOST_BYTES, LONGEST_PATH = 100, 1_000_000, 200
+MAX_FILES, MAX_BYTES, MAX_PATH_LENGTH = 100, 1_000_000, 200
 PATH = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]*/){0,5}[A-Za-z0-9_][A-Za-z0-9_.-]*")
 REQUIREMENT = re.compile(
     r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}(\[[A-Za-z0-9._, -]{1,100}\])?"
@@ -39,10 +39,10 @@ BAD_ZIP = (
     *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error),
     *(NotImplementedError, RuntimeError, EOFError, OSError, ValueError, IndexError),
 )
-"""What reading a damaged zip may raise."""
-LEFT_OUT = ("__pycache__", "__MACOSX", ".DS_Store", ".git")
+"""Exceptions that reading a damaged zip may raise."""
+IGNORED_NAMES = ("__pycache__", "__MACOSX", ".DS_Store", ".git")
 
-BEGINNING = '''"""Rules: which column is what, and how its values are written."""
+STARTER_RULES = '''"""Rules: how to recognise each column, and how to write its values."""
 
 from ade_engine import Rules, decimal, headers, looks_like_numbers, text
 
@@ -59,32 +59,32 @@ rules.field(
 
 
 class BadConfiguration(Exception):
-    """These files can't be a configuration; nothing was changed."""
+    """The files are not a valid configuration; nothing was saved."""
 
 
 def create(session: Session, workspace_id: str, *, name: str, files: Files) -> Configuration:
-    """A new configuration with its first version."""
-    checked(files)
-    found = Configuration(
+    """Create a configuration with its first version."""
+    check(files)
+    configuration = Configuration(
         id=new_id(datetime.now(UTC)), workspace_id=workspace_id, name=name, version=0, created_at=datetime.now(UTC)
     )
-    session.add(found)
+    session.add(configuration)
     session.flush()
-    save(session, found, files)
-    return found
+    save(session, configuration, files)
+    return configuration
 
 
-def beginning(name: str) -> dict[str, str]:
-    """The files that a new configuration has until someone writes their own: rules for two columns."""
-    word = re.sub("[^a-z0-9]+", "-", name.lower()).strip("-") or "configuration"
-    title = json.dumps(name, ensure_ascii=False)  # a TOML string, too
-    manifest = f'name = "{word}"\ntitle = {title}\nversion = "1.0.0"\nengine = "1"\ndependencies = []\n'
-    return {MANIFEST: manifest, "rules.py": BEGINNING}
+def starter_files(name: str) -> dict[str, str]:
+    """Return the files of a new configuration: a manifest, and rules for two columns to start from."""
+    slug = re.sub("[^a-z0-9]+", "-", name.lower()).strip("-") or "configuration"
+    title = json.dumps(name, ensure_ascii=False)  # a JSON string is a valid TOML string, too
+    manifest = f'name = "{slug}"\ntitle = {title}\nversion = "1.0.0"\nengine = "1"\ndependencies = []\n'
+    return {MANIFEST: manifest, "rules.py": STARTER_RULES}
 
 
 def save(session: Session, configuration: Configuration, files: Files) -> Version:
-    """A new version, or the current one if it has the very same files."""
-    checked(files)
+    """Save the files as a new version; return the current version if its files are the same."""
+    check(files)
     digest = digest_of(dict(files))
     current = session.get(Version, (configuration.id, configuration.version))
     if current is not None and current.digest == digest:
@@ -104,7 +104,7 @@ def save(session: Session, configuration: Configuration, files: Files) -> Versio
 
 
 def fingerprint(version: Version, *, engine: str, platform: str) -> str:
-    """What an environment for this version is known by; `platform` names Python's version, too."""
+    """Return the digest that identifies an environment for this version; `platform` includes Python's version."""
     return digest_of({"files": version.digest, "engine": engine, "platform": platform})
 
 
@@ -114,21 +114,21 @@ def files_of(version: Version) -> dict[str, str]:
 
 
 def listed(session: Session, workspace_id: str | None = None) -> list[Configuration]:
-    wanted = select(Configuration).order_by(Configuration.name, Configuration.id)
+    query = select(Configuration).order_by(Configuration.name, Configuration.id)
     if workspace_id is not None:
-        wanted = wanted.where(Configuration.workspace_id == workspace_id)
-    return list(session.scalars(wanted))
+        query = query.where(Configuration.workspace_id == workspace_id)
+    return list(session.scalars(query))
 
 
 def versions(session: Session, configuration: Configuration, *, limit: int) -> list[Version]:
-    """The newest first."""
-    wanted = select(Version).where(Version.configuration_id == configuration.id)
-    return list(session.scalars(wanted.order_by(desc(Version.number)).limit(limit)))
+    """List the versions of a configuration, newest first."""
+    query = select(Version).where(Version.configuration_id == configuration.id)
+    return list(session.scalars(query.order_by(desc(Version.number)).limit(limit)))
 
 
 def write_to(files: Files, folder: Path) -> None:
-    """Put the files into a folder; their paths were checked when they were saved, and are once more."""
-    checked(files)
+    """Write the files into a folder; their paths are checked again, as they were on saving."""
+    check(files)
     for path, text in files.items():
         file = folder / path
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -136,67 +136,69 @@ def write_to(files: Files, folder: Path) -> None:
 
 
 def dependencies(files: Files) -> list[str]:
-    """What a build must install beside the engine: names and versions, never an option or an address."""
-    wanted = manifest(files).get("dependencies", [])
-    if not isinstance(wanted, list) or not all(isinstance(each, str) for each in wanted):
-        raise BadConfiguration(f"{MANIFEST}: dependencies is a list of texts")
-    for each in wanted:
+    """Return the packages that a build installs beside the engine: names and versions, never options or URLs."""
+    requirements = manifest(files).get("dependencies", [])
+    if not isinstance(requirements, list) or not all(isinstance(each, str) for each in requirements):
+        raise BadConfiguration(f"{MANIFEST}: dependencies must be a list of strings")
+    for each in requirements:
         if not REQUIREMENT.fullmatch(each.strip()):
             raise BadConfiguration(
-                f"{MANIFEST}: {each[:100]!r} is not a package's name with versions, like 'babel>=2.16'"
+                f"{MANIFEST}: {each[:100]!r} is not a package name with optional versions; write it like 'babel>=2.16'"
             )
-    return [each.strip() for each in wanted]
+    return [each.strip() for each in requirements]
 
 
 def manifest(files: Files) -> dict[str, Any]:
     try:
         return tomllib.loads(files[MANIFEST])
     except KeyError:
-        raise BadConfiguration(f"a configuration has a file {MANIFEST}") from None
-    except (ValueError, RecursionError) as error:  # what is no TOML, a number too long, arrays too deep
+        raise BadConfiguration(f"a configuration needs a file {MANIFEST}") from None
+    except (ValueError, RecursionError) as error:  # invalid TOML, a number too long, arrays nested too deep
         raise BadConfiguration(f"{MANIFEST}: {error}") from None
 
 
-def checked(files: Files) -> Files:
-    """Refuse what could not be a configuration, or would lie outside its folder."""
-    if len(files) > MOST_FILES:
-        raise BadConfiguration(f"a configuration has at most {MOST_FILES} files")
+def check(files: Files) -> Files:
+    """Return the files if they form a valid configuration that stays inside its folder, or raise BadConfiguration."""
+    if len(files) > MAX_FILES:
+        raise BadConfiguration(f"a configuration may have at most {MAX_FILES} files")
     for path, text in files.items():
-        if not PATH.fullmatch(path) or len(path) > LONGEST_PATH:
-            raise BadConfiguration(f"{path[:100]!r} can't name a file: letters, digits, _, - and ., folders by /")
+        if not PATH.fullmatch(path) or len(path) > MAX_PATH_LENGTH:
+            raise BadConfiguration(
+                f"{path[:100]!r} is not a valid file path: use letters, digits, '_', '-' and '.', with '/' for folders"
+            )
         if "\0" in text or not _is_text(text):
             raise BadConfiguration(f"{path} is not text")
-    if sum(len(text.encode()) for text in files.values()) > MOST_BYTES:
-        raise BadConfiguration(f"a configuration has at most {MOST_BYTES:,} bytes")
+    if sum(len(text.encode()) for text in files.values()) > MAX_BYTES:
+        raise BadConfiguration(f"a configuration may have at most {MAX_BYTES:,} bytes")
     folders = {"/".join(path.split("/")[:depth]) for path in files for depth in range(1, path.count("/") + 1)}
     if both := sorted(folders & set(files)):
-        raise BadConfiguration(f"{both[0]} is a file and a folder")
+        raise BadConfiguration(f"{both[0]} is both a file and a folder")
     if len({path.lower() for path in files}) < len(files):
-        raise BadConfiguration("two files differ in capitals only")
+        raise BadConfiguration("two file paths differ only in upper and lower case")
     dependencies(files)
     return files
 
 
 def unzipped(content: bytes) -> dict[str, str]:
-    """The files of a zip; one folder around all of them is left away. It can't unpack to more than is taken."""
+    """Return the files of a zip, without a common top folder; the size limits apply while it is unpacked."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            members = [each for each in archive.infolist() if not each.is_dir() and not _is_left_out(each.filename)]
-            if len(members) > MOST_FILES:
-                raise BadConfiguration(f"a configuration has at most {MOST_FILES} files")
+            members = [each for each in archive.infolist() if not each.is_dir() and not _is_ignored(each.filename)]
+            if len(members) > MAX_FILES:
+                raise BadConfiguration(f"a configuration may have at most {MAX_FILES} files")
             return _without_folder(_read(archive, members))
     except BAD_ZIP as error:
-        raise BadConfiguration(f"this zip can't be read: {error}") from None
+        raise BadConfiguration(f"the zip file can't be read: {error}") from None
 
 
 def _read(archive: zipfile.ZipFile, members: list[zipfile.ZipInfo]) -> dict[str, str]:
-    files, left = {}, MOST_BYTES
+    files, bytes_left = {}, MAX_BYTES
     for member in members:
         with archive.open(member) as file:
-            content = file.read(left + 1)  # whatever its header says
-        left -= len(content)
-        if left < 0:
-            raise BadConfiguration(f"a configuration has at most {MOST_BYTES:,} bytes")
+            content = file.read(bytes_left + 1)  # the size in the member's header can't be trusted
+        bytes_left -= len(content)
+        if bytes_left < 0:
+            raise BadConfiguration(f"a configuration may have at most {MAX_BYTES:,} bytes")
         try:
             files[member.filename] = content.decode("utf-8")
         except UnicodeDecodeError:
@@ -211,8 +213,8 @@ def _without_folder(files: dict[str, str]) -> dict[str, str]:
     return files
 
 
-def _is_left_out(path: str) -> bool:
-    return any(part in LEFT_OUT for part in path.split("/"))
+def _is_ignored(path: str) -> bool:
+    return any(part in IGNORED_NAMES for part in path.split("/"))
 
 
 def _is_text(text: str) -> bool:

@@ -1,4 +1,4 @@
-"""Documents: spreadsheets that someone has uploaded, kept by the digest of their bytes."""
+"""Documents: uploaded spreadsheets; their bytes are stored once per SHA-256 digest."""
 
 from __future__ import annotations
 
@@ -20,26 +20,25 @@ from apps.shared.ids import new_id
 PIECE = 1_000_000
 CSV = "text/csv"
 XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
-MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
-"""What text of Unicode may begin with."""
+BYTE_ORDER_MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 
 
 def kind_of(head: bytes) -> str | None:
-    """What a file is by its first bytes: a workbook, or text; anything else is not taken."""
+    """Return the media type of a workbook or a text file, judged by its first bytes; None for anything else."""
     if head.startswith(b"PK\x03\x04"):
         return XLSX
-    if head.startswith(MARKS):
+    if head.startswith(BYTE_ORDER_MARKS):
         return CSV
-    # Text has line breaks and tabs, and no other character below the blank.
+    # Text contains line breaks and tabs, but no other control characters.
     return CSV if head.strip() and not any(byte < 32 and byte not in b"\t\n\r\x0c\x1a" for byte in head) else None
 
 
 def add(
     session: Session, workspace_id: str, *, name: str, media_type: str, size: int, sha256: str, path: Path
 ) -> Document:
-    """Keep a file; its bytes are kept once, however often it is sent."""
+    """Add a document; the same bytes are stored only once, however often they are uploaded."""
     if session.get(Content, (sha256, 0)) is None:
-        # Whoever sends the same bytes at this moment keeps them, too: one of both does, the other finds them there.
+        # Another upload of the same bytes may insert them first; then they are already stored, and we use those.
         with contextlib.suppress(IntegrityError), session.begin_nested():
             for number, piece in enumerate(_pieces(path)):
                 session.add(Content(sha256=sha256, number=number, piece=piece))
@@ -60,35 +59,35 @@ def add(
 
 
 def in_workspace(session: Session, workspace_id: str, document_id: str) -> Document | None:
-    """A document, if this workspace has it."""
-    found = session.get(Document, document_id)
-    return found if found is not None and found.workspace_id == workspace_id else None
+    """Return the document if it belongs to the workspace, else None."""
+    document = session.get(Document, document_id)
+    return document if document is not None and document.workspace_id == workspace_id else None
 
 
 def listed(session: Session, workspace_id: str | None, *, limit: int) -> list[Document]:
-    """The newest first."""
-    wanted = select(Document).order_by(desc(Document.id)).limit(limit)
+    """List documents, newest first."""
+    query = select(Document).order_by(desc(Document.id)).limit(limit)
     if workspace_id is not None:
-        wanted = wanted.where(Document.workspace_id == workspace_id)
-    return list(session.scalars(wanted))
+        query = query.where(Document.workspace_id == workspace_id)
+    return list(session.scalars(query))
 
 
 def content(database: Database, document: Document) -> Iterator[bytes]:
-    """Its bytes, a piece at a time; ValueError if they are not what was uploaded.
+    """Yield the bytes of a document piece by piece; raise ValueError if they differ from the uploaded ones.
 
-    Each piece is read by a session of its own: who takes them slowly keeps no connection from others.
+    Each piece is read in its own session, so that a slow download holds no database connection.
     """
     digest = hashlib.sha256()
     for number in itertools.count():
-        wanted = select(Content.piece).where(Content.sha256 == document.sha256, Content.number == number)
+        query = select(Content.piece).where(Content.sha256 == document.sha256, Content.number == number)
         with database.read() as session:
-            piece = session.scalar(wanted)
+            piece = session.scalar(query)
         if piece is None:
             break
         digest.update(piece)
         yield piece
     if digest.hexdigest() != document.sha256:
-        raise ValueError(f"document {document.id} is not what was uploaded")
+        raise ValueError(f"the stored bytes of document {document.id} differ from the uploaded ones")
 
 
 def write_to(database: Database, document: Document, path: Path) -> None:
@@ -100,6 +99,6 @@ def write_to(database: Database, document: Document, path: Path) -> None:
 def _pieces(path: Path) -> Iterator[bytes]:
     with path.open("rb") as file:
         piece = file.read(PIECE)
-        yield piece  # an empty file has one, too
+        yield piece  # also for an empty file
         while piece := file.read(PIECE):
             yield piece

@@ -1,4 +1,4 @@
-"""Engine events: the JSON lines that the engine prints, and their texts for a run's log."""
+"""Engine events: parses the JSON lines that the engine prints, and words them for a run's log."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ Event = dict[str, Any]
 
 WARNINGS = ("row.rejected", "table.skipped", "run.failed")
 COUNTS = ("tables", "rows_read", "rows_written", "rows_rejected")
-MOST = 1 << 53
-LONGEST = 2_000
+MAX_NUMBER = 1 << 53
+MAX_LENGTH = 2_000
 
 
 def event_of(line: bytes) -> Event | None:
-    """What a line says; None if it is none of the engine's."""
+    """Parse a line of the engine's output; None if it is not an event."""
     try:
-        told = json.loads(line)
+        event = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    return told if isinstance(told, dict) and isinstance(told.get("event"), str) else None
+    return event if isinstance(event, dict) and isinstance(event.get("event"), str) else None
 
 
-def in_words(event: Event) -> str:
-    """An event as a person reads it."""
-    say = WORDS.get(event["event"])
+def describe(event: Event) -> str:
+    """Describe an event in a sentence for the log; an unknown or malformed event is shown as JSON."""
+    word = DESCRIPTIONS.get(event["event"])
     try:
-        text = say(event) if say is not None else _plain(event)
+        text = word(event) if word is not None else _plain(event)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError):
         text = _plain(event)
-    return text.replace("\0", "\\0")[:LONGEST]
+    return text.replace("\0", "\\0")[:MAX_LENGTH]
 
 
 def is_warning(event: Event) -> bool:
@@ -38,7 +38,7 @@ def is_warning(event: Event) -> bool:
 
 
 def share_of(event: Event) -> tuple[float, str] | None:
-    """How far the work is, and in words, if this event says so."""
+    """Return the progress from 0 to 1 with a text, if this is a progress event."""
     share = event.get("share")
     if event["event"] != "progress" or not isinstance(share, int | float) or isinstance(share, bool):
         return None
@@ -47,15 +47,15 @@ def share_of(event: Event) -> tuple[float, str] | None:
 
 
 def counts_of(event: Event) -> dict[str, float | None]:
-    """What the engine has counted; what is no number is left away, since a user's code may have written it."""
+    """Return the engine's counts; None for each that is not a number, since a user's code may have written it."""
     counted = {name: _number(event.get(name)) for name in COUNTS}
     seconds = event.get("seconds")
-    in_bounds = isinstance(seconds, int | float) and not isinstance(seconds, bool) and 0 <= seconds < MOST
+    in_bounds = isinstance(seconds, int | float) and not isinstance(seconds, bool) and 0 <= seconds < MAX_NUMBER
     return counted | {"seconds": float(seconds) if in_bounds and seconds is not None else None}
 
 
 def _number(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < MOST else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < MAX_NUMBER else None
 
 
 def _plain(event: Event) -> str:
@@ -64,61 +64,67 @@ def _plain(event: Event) -> str:
 
 
 def _started(event: Event) -> str:
-    configuration, given = event["configuration"], event["input"]
+    configuration, document = event["configuration"], event["input"]
     return (
-        f"engine {event['engine']} begins: {given['name']} ({given['bytes']:,} bytes) "
-        f"by {configuration['title']} {configuration['version']}"
+        f"engine {event['engine']} starts: {document['name']} ({document['bytes']:,} bytes), "
+        f"configuration {configuration['title']} {configuration['version']}"
     )
 
 
 def _opened(event: Event) -> str:
-    how = f" in {event['encoding']}, divided by {event['delimiter']!r}" if event["kind"] == "csv" else ""
-    return f"it is {event['kind']}{how}; sheets: {', '.join(event['sheets'])}"
+    details = f" (encoding {event['encoding']}, delimiter {event['delimiter']!r})" if event["kind"] == "csv" else ""
+    return f"the document is {event['kind']}{details}; sheets: {', '.join(event['sheets'])}"
 
 
-def _found(event: Event) -> str:
+def _table_found(event: Event) -> str:
     rows = event.get("header_rows")
-    header = "without a header" if rows is None else f"with its header in row {rows[0]}"
-    header += f" to {rows[1]}" if rows is not None and rows[1] != rows[0] else ""
+    if rows is None:
+        header = "no header"
+    else:
+        header = f"header in row {rows[0]}" if rows[0] == rows[1] else f"header in rows {rows[0]} to {rows[1]}"
     title = f" {event['title']!r}" if event.get("title") else ""
-    return f"table {event['table']}{title} in {event['sheet']}, {event['range']}, {event['columns']} columns, {header}"
+    return (
+        f"found table {event['table']}{title} in sheet {event['sheet']}: "
+        f"{event['columns']} columns ({event['range']}), {header}"
+    )
 
 
 def _mapped(event: Event) -> str:
     runner_up = event.get("runner_up")
     rival = ""
     if runner_up:
-        what = runner_up["field"] if runner_up.get("field") != event["field"] else f"column {runner_up['column']}"
-        rival = f"; next best {what} with {runner_up['score']:.2f}"
-    because = ", ".join(f"{each['detector']} {each['score']:+.2f}" for each in event.get("because", ()))
+        other = runner_up["field"] if runner_up.get("field") != event["field"] else f"column {runner_up['column']}"
+        rival = f"; next best is {other} with {runner_up['score']:.2f}"
+    scores = ", ".join(f"{each['detector']} {each['score']:+.2f}" for each in event.get("scores", ()))
     return (
-        f"column {event['column']} {_quoted(event['header'])} is {event['field']}, "
-        f"score {event['score']:.2f} ({because or 'no detector'}){rival}"
+        f"column {event['column']} {_quoted(event['header'])} is mapped to {event['field']}, "
+        f"score {event['score']:.2f} ({scores or 'no detector'}){rival}"
     )
 
 
 def _unmapped(event: Event) -> str:
     best = event.get("best")
-    nearest = f"; nearest is {best['field']} with {best['score']:.2f}" if best else ""
-    return f"column {event['column']} {_quoted(event['header'])} is no field{nearest}"
+    nearest = f"; the nearest field is {best['field']} with {best['score']:.2f}" if best else ""
+    return f"column {event['column']} {_quoted(event['header'])} is not mapped{nearest}"
 
 
 def _missing(event: Event) -> str:
-    return f"no column is {event['field']}{', which is required' if event['required'] else ''} (table {event['table']})"
+    required = ", which is required" if event["required"] else ""
+    return f"table {event['table']} has no column for {event['field']}{required}"
 
 
 def _rejected(event: Event) -> str:
     where = f"row {event['row']} of {event['sheet']}"
-    named = not event.get("field") or event["message"].startswith(f"{event['field']}:")
-    field = "" if named else f"{event['field']}: "
+    is_named = not event.get("field") or event["message"].startswith(f"{event['field']}:")
+    field = "" if is_named else f"{event['field']}: "
     return f"{where} is rejected: {field}{event['message']} (rejected so far: {event['count']})"
 
 
 def _table_finished(event: Event) -> str:
-    skipped = ", ".join(f"{number} {what}" for what, number in event["rows_skipped"].items() if number)
+    skipped = ", ".join(f"{number} {reason}" for reason, number in event["rows_skipped"].items() if number)
     return (
         f"table {event['table']}: {event['rows_read']:,} rows read, {event['rows_written']:,} written, "
-        f"{event['rows_rejected']:,} rejected{f'; skipped: {skipped}' if skipped else ''}"
+        f"{event['rows_rejected']:,} rejected{f'; rows skipped: {skipped}' if skipped else ''}"
     )
 
 
@@ -133,13 +139,13 @@ def _quoted(header: Any) -> str:
     return repr(header) if header else "(no header)"
 
 
-WORDS: dict[str, Callable[[Event], str]] = {
+DESCRIPTIONS: dict[str, Callable[[Event], str]] = {
     "run.started": _started,
     "input.opened": _opened,
-    "sheet.skipped": lambda event: f"sheet {event['sheet']} is left out: {event['reason']}",
-    "table.found": _found,
+    "sheet.skipped": lambda event: f"sheet {event['sheet']} is skipped: {event['reason']}",
+    "table.found": _table_found,
     "table.skipped": lambda event: (
-        f"table {event['table']} is left out: {event['reason']}, {event['mapped']} of {event['needed']}"
+        f"table {event['table']} is skipped: {event['mapped']} columns are mapped, {event['required']} are required"
     ),
     "column.mapped": _mapped,
     "column.unmapped": _unmapped,

@@ -1,7 +1,7 @@
-"""Environment archive: a whole environment as one file, which another host of the same platform unpacks and uses.
+"""Environment archive: packs an environment into one file that other hosts of the same platform can unpack and use.
 
-An environment depends on its host in two places only: the links to Python, and `pyvenv.cfg`, which says where Python
-is. Both are left out of the archive or written anew when it is unpacked.
+Only two parts of an environment depend on its host: the links to Python, and `pyvenv.cfg`, which says where Python is.
+`unpack` writes both for the new host.
 """
 
 from __future__ import annotations
@@ -15,40 +15,40 @@ from pathlib import Path
 from apps.ade import install
 
 PLATFORM = "platform"
-"""A file of the environment that names the platform it was made for."""
-LEVEL = 1  # of compression: fast, and most of an environment is text
+"""A file in the environment that names the platform it was built for."""
+COMPRESSION = 1  # the fastest level; most of an environment is text, which still compresses well
 
 
 class WrongPlatform(Exception):
-    """The environment was made for another platform than this host's."""
+    """The environment was built for another platform than this host's."""
 
 
 def pack(environment: Path, target: Path, *, without: Collection[str] = ()) -> None:
-    """Write an environment to an archive, without these files and without the links to this host's Python."""
+    """Write an environment to an archive, except the files `without` and the links to this host's Python."""
     (environment / PLATFORM).write_text(install.platform(), "utf-8")
 
-    def chosen(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    def select(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
         if member.name in without or member.name.startswith("bin/python"):
             return None
         member.uid = member.gid = 0
         member.uname = member.gname = ""
         return member
 
-    with tarfile.open(target, "w:gz", compresslevel=LEVEL) as archive:
-        archive.add(environment, arcname="", filter=chosen)
+    with tarfile.open(target, "w:gz", compresslevel=COMPRESSION) as archive:
+        archive.add(environment, arcname="", filter=select)
 
 
 def unpack(source: Path, folder: Path) -> None:
-    """Make an environment of an archive, with this host's Python; WrongPlatform if it is not for this host."""
+    """Unpack an archive into an environment that uses this host's Python; raise WrongPlatform if it can't."""
     with tarfile.open(source, "r:gz") as archive:
         archive.extractall(folder, filter="data")
-    made_for = (folder / PLATFORM).read_text("utf-8")
-    if made_for != install.platform():
-        raise WrongPlatform(f"it was made for {made_for}, and this host is {install.platform()}")
-    _use_our_python(folder)
+    built_for = (folder / PLATFORM).read_text("utf-8")
+    if built_for != install.platform():
+        raise WrongPlatform(f"it was built for {built_for}, and this host is {install.platform()}")
+    _use_this_python(folder)
 
 
-def _use_our_python(folder: Path) -> None:
+def _use_this_python(folder: Path) -> None:
     python = os.path.realpath(sys.executable)
     (folder / "bin").mkdir(exist_ok=True)
     install.python_of(folder).symlink_to(python)

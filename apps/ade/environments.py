@@ -1,11 +1,11 @@
-"""Environments: on this host, what builds have made; each in a folder called by the run that made it.
+"""Environments: the virtual environments on this host, each in a folder named after the run that built it.
 
-    .making-NAME ──install, check──▶ rename to NAME ──▶ NAME/complete ──pack──▶ an archive that every host can get
-    .making-NAME ──unpack──────────▶ rename to NAME ──▶ NAME/complete        only what is marked complete is used
+    .partial-NAME ──install, check──▶ rename to NAME ──▶ NAME/complete ──pack──▶ an archive that every host can get
+    .partial-NAME ──unpack──────────▶ rename to NAME ──▶ NAME/complete
 
-A build makes an environment, once. A host that does not have it restores it from the archive; it installs nothing.
-Killed at any moment, a making leaves a folder that is not complete; the next one of that name begins anew. Who uses an
-environment holds a shared lock on it, who makes or removes one an exclusive lock.
+A build creates an environment once. A host that does not have it restores it from the archive and installs nothing.
+Only an environment with the file `complete` is used: a process killed earlier leaves a partial folder, and the next one
+starts again. Using an environment takes a shared lock; creating or removing one takes an exclusive lock.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from pathlib import Path
 
 from apps.ade import configurations, environment_archive, folders, install, process
 from apps.ade.configurations import Files
-from apps.ade.install import Tell
+from apps.ade.install import Log
 from apps.shared.files import sync_folder
-from holdfast import Artifact, ArtifactNotFound, DepotUnavailable, RunNotFound
+from holdfast import Artifact, ArtifactNotFound, ArtifactStoreUnavailable, RunNotFound
 
-MARK = "complete"
-MAKING = ".making-"
+COMPLETE = "complete"
+PARTIAL = ".partial-"
 BLOCK = 1 << 20
 
 
 class BuildFailed(Exception):
-    """There is no environment, and why."""
+    """The environment could not be created; the message says why."""
 
 
 class EnvironmentLost(Exception):
-    """The archive of an environment is missing, damaged or out of reach: no host can restore it."""
+    """The archive of an environment is missing, damaged or unreachable, so no host can restore it."""
 
 
 class NotRestored(Exception):
-    """This host can't restore an environment; another one may."""
+    """This host can't restore an environment, but another one may."""
 
 
 class Environments:
@@ -53,110 +53,111 @@ class Environments:
         return self._folder / name
 
     def is_ready(self, name: str) -> bool:
-        return (self.path(name) / MARK).exists()
+        return (self.path(name) / COMPLETE).exists()
 
-    def make(self, name: str, files: Files, *, tell: Tell) -> None:
-        """Have this environment, made now unless it is there already; BuildFailed if it can't be made."""
+    def create(self, name: str, files: Files, *, log: Log) -> None:
+        """Create the environment unless it exists; raise BuildFailed if it can't be created."""
         self._folder.mkdir(parents=True, exist_ok=True)
         with folders.locked(self._lock(name)):
             if self.is_ready(name):
-                tell("it is there already, complete")
+                log("the environment already exists and is complete")
                 return
-            self._make(name, files, tell)
+            self._create(name, files, log)
 
     def pack(self, name: str, target: Path) -> None:
-        """Write an environment that is complete to an archive."""
+        """Write a complete environment to an archive."""
         with folders.locked(self._lock(name), shared=True):
             if not self.is_ready(name):
                 raise BuildFailed("the environment was removed before it was stored")
-            environment_archive.pack(self.path(name), target, without=[MARK])
+            environment_archive.pack(self.path(name), target, without=[COMPLETE])
 
     @contextlib.contextmanager
-    def used(self, name: str, stored: Callable[[], Artifact], *, tell: Tell) -> Iterator[Path]:
-        """An environment, which no one removes meanwhile; restored from its archive if this host does not have it.
+    def use(self, name: str, stored: Callable[[], Artifact], *, log: Log) -> Iterator[Path]:
+        """Yield the path of an environment, restored from its archive if this host does not have it.
 
-        EnvironmentLost if the archive is missing, damaged or out of reach; NotRestored if this host can't unpack it.
+        Nothing removes it meanwhile. Raises EnvironmentLost if the archive is missing, damaged or unreachable, and
+        NotRestored if this host can't unpack it.
         """
         while True:
             if not self.is_ready(name):
-                self._restore(name, stored, tell)
+                self._restore(name, stored, log)
             with folders.locked(self._lock(name), shared=True):
                 if self.is_ready(name):
-                    os.utime(self.path(name) / MARK)  # it was used just now
+                    os.utime(self.path(name) / COMPLETE)  # records the time of the last use
                     yield self.path(name)
                     return
 
-    def collect(self, *, needed: Callable[[], Collection[str]], unused_for: timedelta) -> list[str]:
-        """Remove what no run needs or has used for so long, and what was left half-made."""
-        there = {path.name.removeprefix(MAKING) for path in self._folder.glob("*") if path.is_dir()}
-        old = sorted(name for name in there if not name.startswith(".") and self._is_old(name, unused_for))
+    def remove_unused(self, *, needed: Callable[[], Collection[str]], unused_for: timedelta) -> list[str]:
+        """Remove partial environments, and old ones that no run needs; return their names."""
+        present = {path.name.removeprefix(PARTIAL) for path in self._folder.glob("*") if path.is_dir()}
+        old = sorted(name for name in present if not name.startswith(".") and self._is_old(name, unused_for))
         kept = needed() if old else ()
         removed = []
         for name in old:
             if name in kept:
                 continue
-            with folders.locked(self._lock(name), wait=False) as ours:
-                if ours and self._is_old(name, unused_for):
+            with folders.locked(self._lock(name), wait=False) as acquired:
+                if acquired and self._is_old(name, unused_for):
                     self._remove(name)
                     self._lock(name).unlink(missing_ok=True)
                     removed.append(name)
         return removed
 
-    def _make(self, name: str, files: Files, tell: Tell) -> None:
-        making = self._folder / f"{MAKING}{name}"
+    def _create(self, name: str, files: Files, log: Log) -> None:
+        partial = self._folder / f"{PARTIAL}{name}"
         self._remove(name)
         try:
-            install.install(making, configurations.dependencies(files), tell=tell)
-            self._check(making, files, tell)
+            install.install(partial, configurations.dependencies(files), log=log)
+            self._check(partial, files, log)
         except (install.InstallFailed, configurations.BadConfiguration, OSError) as error:
-            folders.remove(making)
+            folders.remove(partial)
             raise BuildFailed(str(error)) from error
         except BaseException:
-            folders.remove(making)
+            folders.remove(partial)
             raise
-        making.rename(self.path(name))
+        partial.rename(self.path(name))
         self._mark(name)
-        tell("the environment is complete")
+        log("the environment is complete")
 
-    def _restore(self, name: str, stored: Callable[[], Artifact], tell: Tell) -> None:
+    def _restore(self, name: str, stored: Callable[[], Artifact], log: Log) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
         with folders.locked(self._lock(name)):
             if self.is_ready(name):
                 return
-            tell("this host does not have the environment: it is restored from the artifact store")
+            log("this host does not have the environment; restoring it from the artifact store")
             self._remove(name)
-            making, archive = self._folder / f"{MAKING}{name}", self._folder / f"{MAKING}{name}.tar.gz"
+            partial, archive = self._folder / f"{PARTIAL}{name}", self._folder / f"{PARTIAL}{name}.tar.gz"
             try:
                 _download(stored, archive)
-                environment_archive.unpack(archive, making)
+                environment_archive.unpack(archive, partial)
             except (environment_archive.WrongPlatform, tarfile.TarError, OSError) as error:
                 raise NotRestored(f"the environment can't be restored on this host: {error}") from error
             finally:
                 archive.unlink(missing_ok=True)
-            making.rename(self.path(name))
+            partial.rename(self.path(name))
             self._mark(name)
-            tell("the environment is restored")
+            log("the environment is restored")
 
-    def _check(self, making: Path, files: Files, tell: Tell) -> None:
-        """See that the engine starts in it, and loads the configuration."""
-        with folders.temporary_folder(self._folder.parent / "checks", making.name.removeprefix(MAKING)) as place:
-            configurations.write_to(files, place)
-            said: list[bytes] = []
+    def _check(self, partial: Path, files: Files, log: Log) -> None:
+        """Check that the engine starts in the environment and loads the configuration."""
+        with folders.temporary_folder(self._folder.parent / "checks", partial.name.removeprefix(PARTIAL)) as folder:
+            configurations.write_to(files, folder)
+            output: list[bytes] = []
             ended = process.execute(
-                [install.python_of(making), "-I", "-m", "ade_engine", "check", "--config", place],
-                folder=place,
-                reads=[making],
+                [install.python_of(partial), "-I", "-m", "ade_engine", "check", "--config", folder],
+                folder=folder,
+                reads=[partial],
                 limits=self._limits,
-                on_line=said.append,
+                on_line=output.append,
             )
         if ended.code:
-            raise BuildFailed(f"the configuration did not load: {_reason(said) or ended.reason or ended.code}")
-        tell("the engine starts in it and loads the configuration")
+            raise BuildFailed(f"the configuration did not load: {_reason(output) or ended.reason or ended.code}")
+        log("the engine starts in the environment and loads the configuration")
 
     def _mark(self, name: str) -> None:
-        """From here on it is used: what it says is on the disk before its mark is."""
+        """Mark the environment as complete, after its files are safely on the disk."""
         os.sync()
-        with (self.path(name) / MARK).open("x") as file:
+        with (self.path(name) / COMPLETE).open("x") as file:
             file.write(f"{time.time():.0f}\n")
             file.flush()
             os.fsync(file.fileno())
@@ -164,15 +165,15 @@ class Environments:
         sync_folder(self._folder)
 
     def _remove(self, name: str) -> None:
-        (self.path(name) / MARK).unlink(missing_ok=True)
+        (self.path(name) / COMPLETE).unlink(missing_ok=True)
         folders.remove(self.path(name))
-        folders.remove(self._folder / f"{MAKING}{name}")
-        (self._folder / f"{MAKING}{name}.tar.gz").unlink(missing_ok=True)
+        folders.remove(self._folder / f"{PARTIAL}{name}")
+        (self._folder / f"{PARTIAL}{name}.tar.gz").unlink(missing_ok=True)
 
     def _is_old(self, name: str, unused_for: timedelta) -> bool:
-        """Whether no one has used it for so long; one that was left half-made is, at once."""
+        """Return whether the environment was unused for so long; a partial one counts as old at once."""
         try:
-            return time.time() - (self.path(name) / MARK).stat().st_mtime >= unused_for.total_seconds()
+            return time.time() - (self.path(name) / COMPLETE).stat().st_mtime >= unused_for.total_seconds()
         except FileNotFoundError:
             return True
 
@@ -181,23 +182,23 @@ class Environments:
 
 
 def _download(stored: Callable[[], Artifact], target: Path) -> None:
-    """Copy the archive to this host, checked by its checksum."""
+    """Copy the archive to this host and check its checksum."""
     try:
         artifact, digest = stored(), hashlib.sha256()
         with artifact.open() as source, target.open("wb") as file:
             while block := source.read(BLOCK):
                 digest.update(block)
                 file.write(block)
-    except (ArtifactNotFound, DepotUnavailable, RunNotFound) as error:
+    except (ArtifactNotFound, ArtifactStoreUnavailable, RunNotFound) as error:
         raise EnvironmentLost(str(error)) from error
     if digest.hexdigest() != artifact.sha256:
-        raise EnvironmentLost(f"{artifact.address} is not as it was written")
+        raise EnvironmentLost(f"{artifact.address} does not match its checksum")
 
 
-def _reason(said: list[bytes]) -> str | None:
-    """What `check` says is wrong: the last line that it printed, as JSON."""
+def _reason(output: list[bytes]) -> str | None:
+    """Return why `ade_engine check` failed: it prints the reason as JSON in its last line."""
     try:
-        told = json.loads(said[-1])
-        return f"{told['message']} ({told['code']})"
+        failure = json.loads(output[-1])
+        return f"{failure['message']} ({failure['code']})"
     except (IndexError, ValueError, TypeError, KeyError):
         return None

@@ -1,8 +1,8 @@
-"""Execution: one run of the engine for one document, from an empty folder to its output files.
+"""Execution: runs the engine for one document, from an empty folder to its output files.
 
-PLACE/inside/      input, configuration, output: all that the engine may change
-PLACE/kept/        its outputs, taken out of its reach before anyone looks at them
-PLACE/preview/     what a preview may change
+FOLDER/inside/      input, configuration and output: the engine may write only here
+FOLDER/kept/        the outputs, moved here, where the engine can't change them, before they are read
+FOLDER/preview/     the preview script may write only here
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from pathlib import Path
 from apps.ade import engine_events, process
 from apps.ade.engine_events import Event
 from apps.ade.install import python_of
-from apps.ade.process import Ended, Limits, TookTooLong
+from apps.ade.process import Ended, Limits, TimedOut
 
 PREVIEW = Path(__file__).with_name("preview.py")
 WORKBOOK = "output.xlsx"
 OUTPUTS = (WORKBOOK, "report.json")
 
-Heard = Callable[[Event], None]
+OnEvent = Callable[[Event], None]
 
 
 class RunFailed(Exception):
-    """The engine came to no result; `code` is its own word for why."""
+    """The engine failed; `code` is the engine's stable code for the reason."""
 
     def __init__(self, message: str, *, code: str) -> None:
         super().__init__(message)
@@ -36,18 +36,18 @@ class RunFailed(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Execution:
-    """What a run has to do, in a folder of its own."""
+    """The engine's work for one run, in a folder of its own."""
 
-    place: Path
+    folder: Path
     environment: Path
     name: str
     limits: Limits
-    over_at: float
-    """When Holdfast ends the run, as `time.monotonic` counts."""
+    deadline: float
+    """When Holdfast times the run out, in `time.monotonic` seconds."""
 
     @property
     def inside(self) -> Path:
-        return self.place / "inside"
+        return self.folder / "inside"
 
     @property
     def input(self) -> Path:
@@ -63,29 +63,29 @@ class Execution:
 
     @property
     def kept(self) -> Path:
-        return self.place / "kept"
+        return self.folder / "kept"
 
     def outputs(self) -> list[Path]:
-        """What the engine has left, with its final name: plain files only, wherever a link may lead.
+        """Return the engine's output files: plain files only, never links.
 
-        They are moved first: what the engine may have left running can't put a link in their place.
+        The folder is moved first, so that a process the engine left running can't replace a file by a link.
         """
         with contextlib.suppress(FileNotFoundError):
             self.output.rename(self.kept)
         if self.kept.is_symlink():
             return []
-        found = [self.kept / name for name in OUTPUTS]
-        return [file for file in found if file.is_file() and not file.is_symlink() and file.stat().st_size]
+        files = [self.kept / name for name in OUTPUTS]
+        return [file for file in files if file.is_file() and not file.is_symlink() and file.stat().st_size]
 
-    def do(self, heard: Heard) -> Event:
-        """Run the engine; its last event, or RunFailed with a reason in plain words."""
+    def run(self, on_event: OnEvent) -> Event:
+        """Run the engine and return its last event; raise RunFailed with the reason if it fails."""
         last: list[Event] = []
 
         def on_line(line: bytes) -> None:
             event = engine_events.event_of(line)
             if event is not None:
                 last[:] = [event]
-                heard(event)
+                on_event(event)
 
         ended = process.execute(
             [
@@ -101,23 +101,23 @@ class Execution:
         return _result(ended, last[-1] if last else None)
 
     def preview(self) -> Path | None:
-        """The first rows of each sheet as JSON, read where nothing else can be reached; None if that does not work.
+        """Write the first rows of each sheet as JSON, in a confined process; None if that fails.
 
-        It has half of the time that is left, so that the run itself can still end in time.
+        It may take half of the remaining time, so that the run itself can still end in time.
         """
-        folder = self.place / "preview"
+        folder = self.folder / "preview"
         folder.mkdir()
-        made = folder / "preview.json"
+        preview = folder / "preview.json"
         try:
             ended = process.execute(
-                [python_of(self.environment), "-I", PREVIEW, self.kept / WORKBOOK, made],
+                [python_of(self.environment), "-I", PREVIEW, self.kept / WORKBOOK, preview],
                 folder=folder,
                 reads=[self.environment, PREVIEW, self.kept],
-                limits=replace(self.limits, seconds=max(0.0, self.over_at - time.monotonic()) / 2),
+                limits=replace(self.limits, seconds=max(0.0, self.deadline - time.monotonic()) / 2),
             )
-        except TookTooLong:
+        except TimedOut:
             return None
-        return made if ended.code == 0 and made.is_file() and not made.is_symlink() else None
+        return preview if ended.code == 0 and preview.is_file() and not preview.is_symlink() else None
 
 
 def _result(ended: Ended, last: Event | None) -> Event:
@@ -127,12 +127,12 @@ def _result(ended: Ended, last: Event | None) -> Event:
         code = str(last.get("code") or "engine")
         raise RunFailed(f"{last.get('message') or 'the engine failed'} ({code})", code=code)
     if ended.code < 0:
-        how = f"the engine was killed by {signal.Signals(-ended.code).name}"
-        how += {
-            signal.SIGXCPU: ": it used more processor time than a run may",
-            signal.SIGXFSZ: ": it wrote a larger file than a run may",
-            signal.SIGKILL: ": perhaps it used more memory than there is",
+        ending = f"the engine was killed by {signal.Signals(-ended.code).name}"
+        ending += {
+            signal.SIGXCPU: ": it used more processor time than a run may use",
+            signal.SIGXFSZ: ": it wrote a larger file than a run may write",
+            signal.SIGKILL: ": it may have used more memory than the host has",
         }.get(signal.Signals(-ended.code), "")
     else:
-        how = f"the engine ended with {ended.code} and without a result"
-    raise RunFailed(f"{how}; it said last: {ended.reason or 'nothing'}", code="died")
+        ending = f"the engine exited with code {ended.code} and without a result"
+    raise RunFailed(f"{ending}; its last output: {ended.reason or 'none'}", code="died")

@@ -1,4 +1,4 @@
-"""Folders on this host that several processes share, with locks. A lock ends with the process that holds it."""
+"""Folders on this host that several processes share, with file locks. The kernel frees a lock when its process ends."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from pathlib import Path
 
 @contextlib.contextmanager
 def locked(file: Path, *, shared: bool = False, wait: bool = True) -> Iterator[bool]:
-    """Hold a lock while inside; False if someone else has it and we do not wait. Nobody inherits it."""
-    how = (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB)
+    """Hold a lock inside the `with` block; yield False if it is taken and `wait` is false. No child inherits it."""
+    operation = (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB)
     while True:
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             try:
-                fcntl.flock(descriptor, how)
+                fcntl.flock(descriptor, operation)
             except BlockingIOError:
                 yield False
                 return
-            if _is(file, descriptor):  # else it was removed while we waited: there is another one by now
+            if _is_same_file(file, descriptor):  # otherwise the lock file was removed while we waited; open the new one
                 yield True
                 return
         finally:
@@ -31,7 +31,7 @@ def locked(file: Path, *, shared: bool = False, wait: bool = True) -> Iterator[b
 
 @contextlib.contextmanager
 def temporary_folder(parent: Path, name: str) -> Iterator[Path]:
-    """An empty folder that is gone when it is left."""
+    """Yield an empty folder that is removed at the end of the `with` block."""
     parent.mkdir(parents=True, exist_ok=True)
     folder = parent / name
     with locked(_lock_of(folder)):
@@ -45,16 +45,16 @@ def temporary_folder(parent: Path, name: str) -> Iterator[Path]:
 
 
 def clear(parent: Path) -> None:
-    """Remove what was left by those who were killed."""
+    """Remove the folders that killed processes left behind."""
     for folder in [each for each in parent.glob("*") if each.is_dir()]:
-        with locked(_lock_of(folder), wait=False) as ours:
-            if ours:
+        with locked(_lock_of(folder), wait=False) as acquired:
+            if acquired:
                 remove(folder)
                 _lock_of(folder).unlink(missing_ok=True)
 
 
 def remove(folder: Path) -> None:
-    """Take a folder away, be it there or not; no one finds half of it under its name."""
+    """Remove a folder if it exists; it is renamed first, so that no process sees half of it under its name."""
     gone = folder.with_name(f".gone-{folder.name}-{os.getpid()}")
     with contextlib.suppress(FileNotFoundError):
         folder.rename(gone)
@@ -65,9 +65,9 @@ def _lock_of(folder: Path) -> Path:
     return folder.with_name(f"{folder.name}.lock")
 
 
-def _is(file: Path, descriptor: int) -> bool:
+def _is_same_file(file: Path, descriptor: int) -> bool:
     try:
-        there, ours = file.stat(), os.fstat(descriptor)
+        at_path, opened = file.stat(), os.fstat(descriptor)
     except FileNotFoundError:
         return False
-    return (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)
+    return (at_path.st_dev, at_path.st_ino) == (opened.st_dev, opened.st_ino)

@@ -1,11 +1,12 @@
-"""Jobs: all that ade asks of Holdfast. Two queues, one build, one job; the work itself is in modules of its own.
+"""Jobs: how ade uses Holdfast: two queues, one build and one job. Other modules do the work.
 
-    POST …/runs ──one transaction──▶ run (queue ade) ──after──▶ build (queue ade.builds), got or created once
-                                      ▲                          │
-                                      └── restored if missing ◀──┴──▶ environment.tar.gz, an artifact of the build
+    POST …/runs ──one transaction──▶ run (queue ade) ──depends on──▶ build (queue ade.builds), found or created
+                                      ▲                               │
+                                      └── restored if missing ◀───────┴──▶ environment.tar.gz, an artifact of the build
 
-Each process runs ADE_MAX_CONCURRENCY runs at once, and ADE_MAX_BUILDS builds beside them. Both are processes of their
-own: when one has to stop, it and all that it has started are gone before anyone is told that it has ended.
+Each process executes up to ADE_MAX_CONCURRENCY runs at once, and up to ADE_MAX_BUILDS builds beside them. Each run or
+build is a process of its own. When it is cancelled or times out, it is killed with its children before its outcome is
+written.
 """
 
 from __future__ import annotations
@@ -31,56 +32,60 @@ from holdfast import Build, BuildNotFound, Context, GiveUp, Holdfast, RunFilter
 RUNS, BUILDS = "ade", "ade.builds"
 ARCHIVE = "environment.tar.gz"
 LOST = "lost: "
-"""The reason of a stale build begins like this if its environment is lost; the view `ade_builds` reads it, too."""
-LOOKED_AT, LONGEST_REASON = 100, 1_000
+"""Prefix of the reason of a stale build whose environment is lost; the view `ade_builds` looks for it, too."""
+MAX_SEARCHED_RUNS, MAX_REASON_LENGTH = 100, 1_000
 
 log = logging.getLogger("ade")
 
-given = Settings.load()
-hf = Holdfast(queues=(BUILDS, RUNS), concurrency=given.max_concurrency + given.max_builds)
-# The bound on queued runs is the server's to set: see `set_queue_size`.
-hf.queue(RUNS, per_worker=given.max_concurrency)
-hf.queue(BUILDS, per_worker=given.max_builds)
+settings = Settings.load()
+hf = Holdfast(queues=(BUILDS, RUNS), concurrency=settings.max_concurrency + settings.max_builds)
+# Only a server sets the queue's size limit, in `set_queue_size`.
+hf.queue(RUNS, per_worker=settings.max_concurrency)
+hf.queue(BUILDS, per_worker=settings.max_builds)
 
 
 def set_queue_size() -> None:
-    """Make ADE_QUEUE_SIZE of this process the bound of all. Only a server does, when it starts."""
-    if (before := queue_size()) != given.queue_size:
-        hf.queues.limit(RUNS, max_queued=given.queue_size, by="ade")
+    """Apply this process's ADE_QUEUE_SIZE to all processes. Only a server calls it, at start-up."""
+    if (before := queue_size()) != settings.queue_size:
+        hf.queues.limit(RUNS, max_queued=settings.queue_size, by="ade")
         log.warning(
-            "the bound on queued and running runs was %s and is now %s", _bound(before), _bound(given.queue_size)
+            "changed the limit on queued and running runs from %s to %s",
+            _limit_text(before),
+            _limit_text(settings.queue_size),
         )
 
 
 def queue_size() -> int | None:
-    """The bound that holds now, whichever server has set it; None: no bound."""
+    """Return the limit that applies now, whichever server set it; None means no limit."""
     return hf.queues.get(RUNS).max_queued
 
 
 def _prepare() -> None:
-    """Before the first session: the engine's tables. A bound that differs from ours is logged, and left as it is."""
+    """Create Holdfast's tables before the first session, and log a queue size that differs from this process's."""
     hf.start()
-    if (bound := queue_size()) != given.queue_size:
-        ours = "is not set" if given.queue_size is None else f"is {given.queue_size:,}"
-        log.warning("ADE_QUEUE_SIZE %s here, and the server has set %s: the server's value counts", ours, _bound(bound))
+    if (limit := queue_size()) != settings.queue_size:
+        own = "is not set" if settings.queue_size is None else f"is {settings.queue_size:,}"
+        log.warning(
+            "ADE_QUEUE_SIZE %s here, but the server has set %s; the server's value applies", own, _limit_text(limit)
+        )
 
 
-def _bound(size: int | None) -> str:
-    return "no bound" if size is None else f"{size:,}"
+def _limit_text(size: int | None) -> str:
+    return "no limit" if size is None else f"{size:,}"
 
 
 def _limits(seconds: float) -> Limits:
-    return Limits(seconds=seconds, memory=given.max_memory_bytes, file_size=given.max_output_bytes)
+    return Limits(seconds=seconds, memory=settings.max_memory_bytes, file_size=settings.max_output_bytes)
 
 
 database = Database(
     hf.settings.url,
-    MetaData(),  # `migrate` makes all of them
+    MetaData(),  # `migrate` creates all tables
     prepare=_prepare,
     complete=lambda connection: migrations.migrate(connection, prefix=engine_prefix(hf)),
     sql_server=True,
 )
-environments = Environments(given.environments, limits=_limits(given.build_timeout.total_seconds()))
+environments = Environments(settings.environments, limits=_limits(settings.build_timeout.total_seconds()))
 
 
 @hf.build(
@@ -88,20 +93,20 @@ environments = Environments(given.environments, limits=_limits(given.build_timeo
     queue=BUILDS,
     scope="{configuration_id}",
     isolation="process",
-    timeout=given.build_timeout,
-    audit=True,
+    timeout=settings.build_timeout,
+    keep_forever=True,
 )
 def environment(ctx: Context, configuration_id: str, version: int, fingerprint: str) -> dict[str, Any]:
-    """Make the environment of a fingerprint, and store it where every host can get it."""
+    """Create the environment for a fingerprint, and store it in the artifact store for all hosts."""
     _check_fingerprint(configuration_id, version, fingerprint)
     name = ctx.run.id
     try:
-        environments.make(name, _files(configuration_id, version), tell=ctx.log.info)
+        environments.create(name, _files(configuration_id, version), log=ctx.log.info)
         stored = ctx.artifact(ARCHIVE, lambda path: environments.pack(name, path))
     except BuildFailed as error:
         raise GiveUp(str(error), failure_type="ENVIRONMENT_FAILED") from error
-    ctx.log.info("the environment is stored: %s bytes, SHA-256 %s", f"{stored.size:,}", stored.sha256)
-    collect()
+    ctx.log.info("stored the environment: %s bytes, SHA-256 %s", f"{stored.size:,}", stored.sha256)
+    remove_unused_environments()
     return {
         "environment": name,
         "engine": install.engine_version(),
@@ -115,143 +120,148 @@ def environment(ctx: Context, configuration_id: str, version: int, fingerprint: 
     name="ade.run",
     queue=RUNS,
     isolation="process",
-    timeout=given.run_timeout_seconds,  # for all that it does while it is `running`
+    timeout=settings.run_timeout_seconds,  # for the whole time that it is `running`
     on_crash="fail",
-    on_shutdown="fail",  # there are no retries: a run that a deployment stops is not started a second time
-    audit=True,
-    only_from_code=True,  # a run needs its row, its build and its place in the queue: one transaction makes all of them
+    on_shutdown="fail",  # runs are never retried: one that a deployment interrupts does not start again
+    keep_forever=True,
+    only_from_code=True,  # `runs.submit` must also write ade's own row, in the same transaction
     start_at="/runs",
 )
 def normalise(ctx: Context, document_id: str, configuration_id: str, version: int) -> dict[str, float | None]:
-    """Run the engine for one document, in the environment of the build that this run waited for."""
-    over_at = time.monotonic() + given.run_timeout_seconds.total_seconds()
-    [making] = ctx.run.needed
+    """Run the engine for one document, in the environment of the build that this run depends on."""
+    deadline = time.monotonic() + settings.run_timeout_seconds.total_seconds()
+    [build_run_id] = ctx.run.depends_on
     files = _files(configuration_id, version)
-    folders.clear(given.work)  # of runs that were killed with their API
+    folders.clear(settings.work)  # folders of runs that were killed together with their server
     try:
         with (
-            folders.temporary_folder(given.work, ctx.run.id) as place,
-            environments.used(making, lambda: hf.artifacts.get(making, ARCHIVE), tell=ctx.log.info) as environment,
+            folders.temporary_folder(settings.work, ctx.run.id) as folder,
+            environments.use(
+                build_run_id, lambda: hf.artifacts.get(build_run_id, ARCHIVE), log=ctx.log.info
+            ) as environment,
         ):
-            work = _work(place, environment, document_id, files, over_at=over_at)
+            execution = _execution(folder, environment, document_id, files, deadline=deadline)
             try:
-                done = work.do(lambda event: _heard(ctx, event))
+                last_event = execution.run(lambda event: _log_event(ctx, event))
             finally:
-                made = work.outputs()
-                for file in made:
+                outputs = execution.outputs()
+                for file in outputs:
                     ctx.artifact(file.name, file)
-            if not any(file.name == WORKBOOK for file in made):
-                raise RunFailed("the engine says that it has finished, and has left no workbook", code="no_workbook")
-            if (preview := work.preview()) is not None:
+            if not any(file.name == WORKBOOK for file in outputs):
+                raise RunFailed("the engine reported success but wrote no workbook", code="no_workbook")
+            if (preview := execution.preview()) is not None:
                 ctx.artifact("preview.json", preview)
     except EnvironmentLost as error:
-        _lose(making, str(error))
+        _mark_lost(build_run_id, str(error))
         raise GiveUp(f"the environment was lost: {error}", failure_type="ENVIRONMENT_LOST") from None
     except NotRestored as error:
         raise GiveUp(str(error), failure_type="ENVIRONMENT_NOT_RESTORED") from None
     except RunFailed as error:
-        raise GiveUp(str(error), failure_type=_word(error.code)) from None
-    return engine_events.counts_of(done)
+        raise GiveUp(str(error), failure_type=_failure_type(error.code)) from None
+    return engine_events.counts_of(last_event)
 
 
 def submit(
     session: Session, *, document_id: str, configuration_id: str, version: int, fingerprint: str, tags: dict[str, str]
 ) -> str:
-    """Queue a run in the caller's transaction, to start when its build is made; its id. QueueFull if it is too much."""
-    wish = environment.of(configuration_id=configuration_id, version=version, fingerprint=fingerprint)
-    ordered = normalise.using(connection=session, after=[wish], tags=tags)
-    return ordered.submit(document_id=document_id, configuration_id=configuration_id, version=version).id
+    """Queue a run in the caller's transaction, to start when its build is ready; return its id.
+
+    Raises QueueFull if too many runs are unfinished.
+    """
+    request = environment.request(configuration_id=configuration_id, version=version, fingerprint=fingerprint)
+    submission = normalise.using(connection=session, depends_on=[request], tags=tags)
+    return submission.submit(document_id=document_id, configuration_id=configuration_id, version=version).id
 
 
-def making(configuration_id: str, version: int, fingerprint: str) -> Build | None:
-    """How far a build is; None while it was only asked for."""
+def find_build(configuration_id: str, version: int, fingerprint: str) -> Build | None:
+    """Return Holdfast's record of a build; None while it is only requested."""
     try:
         return hf.builds.get(
-            environment.of(configuration_id=configuration_id, version=version, fingerprint=fingerprint)
+            environment.request(configuration_id=configuration_id, version=version, fingerprint=fingerprint)
         )
     except BuildNotFound:
         return None
 
 
 def cancel_build(build_id: str, configuration_id: str, version: int, fingerprint: str, *, by: str) -> None:
-    """Stop a build. One that was only asked for is made known first, so that there is something to stop."""
-    found = making(configuration_id, version, fingerprint)
-    if found is None or (found.state not in ("queued", "building") and _asked_for(build_id, found)):
+    """Cancel a build. One that is only requested is submitted first, so that there is a run to cancel."""
+    build = find_build(configuration_id, version, fingerprint)
+    if build is None or (build.state not in ("queued", "building") and _is_requested_again(build_id, build)):
         environment.submit(configuration_id=configuration_id, version=version, fingerprint=fingerprint)
-        found = making(configuration_id, version, fingerprint)
-    if found is not None and found.state in ("queued", "building"):
-        hf.cancel(found.run_id, reason=f"cancelled by {by}", by=by)
+        build = find_build(configuration_id, version, fingerprint)
+    if build is not None and build.state in ("queued", "building"):
+        hf.cancel(build.run_id, reason=f"cancelled by {by}", by=by)
 
 
-def _asked_for(build_id: str, ended: Build) -> bool:
-    """Whether a queued run is about to have a build made once more that has ended."""
-    queued = hf.search(RunFilter(job=normalise.name, state="queued", tag=("build", build_id)), limit=LOOKED_AT)
-    return any(ended.run_id not in run.needed for run in queued.items)
+def _is_requested_again(build_id: str, ended: Build) -> bool:
+    """Return whether a queued run has requested to repeat a build that has ended."""
+    queued = hf.search(RunFilter(job=normalise.name, state="queued", tag=("build", build_id)), limit=MAX_SEARCHED_RUNS)
+    return any(ended.run_id not in run.depends_on for run in queued.items)
 
 
-def _lose(making: str, why: str) -> None:
-    """No one can have this environment any more: the next run that needs it has it built again."""
-    found = hf.builds.get(making)
-    if found.run_id == making and found.stale_at is None:
-        hf.builds.invalidate(found, because=f"{LOST}{why}"[:LONGEST_REASON])
+def _mark_lost(build_run_id: str, reason: str) -> None:
+    """Mark the build of a lost environment as stale, so that the next run that needs it builds it again."""
+    build = hf.builds.get(build_run_id)
+    if build.run_id == build_run_id and build.stale_at is None:
+        hf.builds.invalidate(build, reason=f"{LOST}{reason}"[:MAX_REASON_LENGTH])
 
 
 def _check_fingerprint(configuration_id: str, version: int, fingerprint: str) -> None:
-    """Refuse to make an environment that would not be what its fingerprint says."""
+    """Raise GiveUp if an environment created on this host would not match the fingerprint."""
     engine, platform = install.engine_version(), install.platform()
     with database.read() as session:
         row = session.get_one(Version, (configuration_id, version))
-        ours = configurations.fingerprint(row, engine=engine, platform=platform)
-    if ours != fingerprint:
+        own_fingerprint = configurations.fingerprint(row, engine=engine, platform=platform)
+    if own_fingerprint != fingerprint:
         raise GiveUp(
-            f"this host has engine {engine} and is {platform}; the build is for another engine or platform",
+            f"this host has engine {engine} on {platform}, but the build is for another engine or platform",
             failure_type="WRONG_HOST",
         )
 
 
-def collect() -> list[str]:
-    """Remove what killed runs have left on this host, and environments that no run needs or has used for long."""
-    folders.clear(given.work)
-    folders.clear(given.environments.parent / "checks")
-    return environments.collect(needed=_needed, unused_for=given.keep_environments)
+def remove_unused_environments() -> list[str]:
+    """Remove the folders that killed runs left on this host, and environments that were unused for long."""
+    folders.clear(settings.work)
+    folders.clear(settings.environments.parent / "checks")
+    return environments.remove_unused(needed=_needed, unused_for=settings.keep_environments)
 
 
 def _needed() -> set[str]:
-    """The environments of runs that have not ended."""
+    """Return the environments that unfinished runs use or wait for."""
     needed: set[str] = set()
     for state in ("queued", "running"):
         after, more = None, True
         while more:
             page = hf.search(RunFilter(job=normalise.name, state=state), limit=10_000, after=after)
-            needed.update(making for run in page.items for making in run.needed)
+            needed.update(build_run_id for run in page.items for build_run_id in run.depends_on)
             after, more = page.next, page.next is not None
     return needed
 
 
-def _heard(ctx: Context, event: Event) -> None:
-    say = ctx.log.warning if engine_events.is_warning(event) else ctx.log.info
-    say("%s", engine_events.in_words(event))
+def _log_event(ctx: Context, event: Event) -> None:
+    write = ctx.log.warning if engine_events.is_warning(event) else ctx.log.info
+    write("%s", engine_events.describe(event))
     if (share := engine_events.share_of(event)) is not None:
         ctx.progress(share[0], 1.0, share[1])
 
 
-def _work(
-    place: Path, environment: Path, document_id: str, files: configurations.Files, *, over_at: float
+def _execution(
+    folder: Path, environment: Path, document_id: str, files: configurations.Files, *, deadline: float
 ) -> Execution:
-    """An execution with all that it needs in its folder."""
+    """Write the document and the configuration into the folder, and return the execution that uses them."""
     with database.read() as session:
         document = session.get_one(Document, document_id)
-        work = Execution(
-            place=place,
+        execution = Execution(
+            folder=folder,
             environment=environment,
             name=document.name,
-            limits=_limits(given.run_timeout_seconds.total_seconds()),
-            over_at=over_at,
+            limits=_limits(settings.run_timeout_seconds.total_seconds()),
+            deadline=deadline,
         )
-    work.configuration.mkdir(parents=True)
-    documents.write_to(database, document, work.input)
-    configurations.write_to(files, work.configuration)
-    return work
+    execution.configuration.mkdir(parents=True)
+    documents.write_to(database, document, execution.input)
+    configurations.write_to(files, execution.configuration)
+    return execution
 
 
 def _files(configuration_id: str, version: int) -> dict[str, str]:
@@ -259,6 +269,6 @@ def _files(configuration_id: str, version: int) -> dict[str, str]:
         return configurations.files_of(session.get_one(Version, (configuration_id, version)))
 
 
-def _word(code: str) -> str:
-    """The engine's word for a failure, as Holdfast spells such words."""
+def _failure_type(code: str) -> str:
+    """Turn the engine's error code into a failure type of Holdfast: `no_table_found` → `ENGINE_NO_TABLE_FOUND`."""
     return f"ENGINE_{''.join(letter if letter.isalnum() else '_' for letter in code.upper() if letter.isascii())[:40]}"

@@ -1,4 +1,4 @@
-"""Preview: the first rows of each sheet of a workbook, as JSON. A script that an environment's own Python runs."""
+"""Preview: a script that writes the first rows of each sheet of a workbook as JSON, run by an environment's Python."""
 
 from __future__ import annotations
 

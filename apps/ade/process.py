@@ -1,11 +1,11 @@
-"""Process: the one place that starts a program of the engine, and the one that ends it.
+"""Process: starts and ends the engine's programs; no other module does.
 
     job ──Popen──▶ launch.py ──exec──▶ python of the environment -m ade_engine …      a process group of its own
      ▲                                      │
      └──────── stdout (events), stderr ─────┘
 
-Whatever happens, the group is gone when `execute` returns or raises. When a run is cancelled or over its time, Holdfast
-ends this process and all that it has started; the kernel kills the program with it.
+The whole process group is gone when `execute` returns or raises. When a run is cancelled or times out, Holdfast kills
+this process with its children, and the kernel kills the engine with it.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from pathlib import Path
 LAUNCH = Path(__file__).with_name("launch.py")
 SYSTEM = (
     *("/usr", "/lib", "/lib64", "/lib32", "/bin", "/etc/ld.so.cache", "/etc/localtime", "/dev/urandom"),
-    *mimetypes.knownfiles,  # which openpyxl reads where they are there
+    *mimetypes.knownfiles,  # openpyxl reads those that exist
 )
-LONGEST_LINE, MOST_LINES, LAST_WORDS = 64_000, 20_000, 4_000
-LOOK = 0.2
+MAX_LINE_LENGTH, MAX_LINES, MAX_ERROR_LENGTH = 64_000, 20_000, 4_000
+POLL_SECONDS = 0.2
 
-Line = Callable[[bytes], None]
+OnLine = Callable[[bytes], None]
 
 
-class TookTooLong(Exception):
-    """The program was stopped because its time was over."""
+class TimedOut(Exception):
+    """The program was killed because it took too long."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What one program may use."""
+    """The resources that one program may use."""
 
     seconds: float
     memory: int
@@ -61,16 +61,16 @@ class Limits:
 
 @dataclass(frozen=True)
 class Ended:
-    """How a program ended: its exit code (below zero: the signal), and the last that it wrote to stderr."""
+    """How a program ended: its exit code (a negative one is a signal), and the end of its stderr."""
 
     code: int
-    last_words: str = field(repr=False)
+    stderr: str = field(repr=False)
 
     @property
     def reason(self) -> str:
-        """Its last words in short: of a trace only the end."""
-        is_trace = self.last_words.startswith("Traceback") or "\n  File " in self.last_words
-        return self.last_words.splitlines()[-1] if is_trace else self.last_words
+        """The end of stderr; only the last line if it is a traceback."""
+        is_traceback = self.stderr.startswith("Traceback") or "\n  File " in self.stderr
+        return self.stderr.splitlines()[-1] if is_traceback else self.stderr
 
 
 def execute(
@@ -79,13 +79,13 @@ def execute(
     folder: Path,
     reads: Sequence[Path],
     limits: Limits,
-    on_line: Line = lambda line: None,
+    on_line: OnLine = lambda line: None,
 ) -> Ended:
-    """Run a program of an environment to its end. It works in `folder`, which alone it may change.
+    """Run a program of an environment to its end. It may write only in `folder`, its working folder.
 
-    Each line that it writes to its standard output is given to `on_line`.
+    `on_line` is called with each line of its standard output.
     """
-    told = {
+    options = {
         "parent": os.getpid(),
         "limits": limits.as_json(),
         "confine": sys.platform == "linux",
@@ -93,7 +93,7 @@ def execute(
         "writes": [str(folder), "/dev/null"],
     }
     process = subprocess.Popen(
-        [sys.executable, "-I", "-S", str(LAUNCH), json.dumps(told), *map(str, program)],
+        [sys.executable, "-I", "-S", str(LAUNCH), json.dumps(options), *map(str, program)],
         cwd=folder,
         env=environment(folder),
         stdin=subprocess.DEVNULL,
@@ -109,7 +109,7 @@ def execute(
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """All that the program knows of ours: where it may write. No token, no address of a database."""
+    """Return the program's environment variables: the folder it may write to, but no token and no database URL."""
     return {
         "PATH": "/usr/bin:/bin",
         "HOME": str(folder),
@@ -121,30 +121,30 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    """See that nothing of its group is left."""
+    """Kill the whole process group."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
 
 
-def _follow(process: subprocess.Popen[bytes], limits: Limits, on_line: Line) -> Ended:
-    """Read what it says until it has ended; what it left running does not keep us."""
-    over_at = time.monotonic() + limits.seconds
+def _follow(process: subprocess.Popen[bytes], limits: Limits, on_line: OnLine) -> Ended:
+    """Read the program's output until it has ended; a child that it left running does not delay us."""
+    deadline = time.monotonic() + limits.seconds
     assert process.stdout is not None
     assert process.stderr is not None
-    lines, words = _Lines(on_line), _Tail()
+    lines, errors = _Lines(on_line), _Tail()
     with selectors.DefaultSelector() as selector:
-        for descriptor, heard in (
+        for descriptor, feed in (
             (process.stdout.fileno(), lines.feed),
-            (process.stderr.fileno(), words.feed),
+            (process.stderr.fileno(), errors.feed),
         ):
             os.set_blocking(descriptor, False)
-            selector.register(descriptor, selectors.EVENT_READ, heard)
+            selector.register(descriptor, selectors.EVENT_READ, feed)
         while selector.get_map():
-            if time.monotonic() > over_at:
-                raise TookTooLong(f"it was stopped after {limits.seconds:g} s")
+            if time.monotonic() > deadline:
+                raise TimedOut(f"the program was killed after {limits.seconds:g} s")
             ended = process.poll() is not None
-            ready = selector.select(0 if ended else min(LOOK, max(0.0, over_at - time.monotonic())))
+            ready = selector.select(0 if ended else min(POLL_SECONDS, max(0.0, deadline - time.monotonic())))
             for key, _ in ready:
                 piece = os.read(key.fd, 1 << 16)
                 key.data(piece)
@@ -152,37 +152,37 @@ def _follow(process: subprocess.Popen[bytes], limits: Limits, on_line: Line) -> 
                     selector.unregister(key.fd)
             if ended and not ready:
                 break
-        left = max(0.0, over_at - time.monotonic())
+        left = max(0.0, deadline - time.monotonic())
         try:
             code = process.wait(left)
         except subprocess.TimeoutExpired:
-            raise TookTooLong(f"it was stopped after {limits.seconds:g} s") from None
-    return Ended(code, words.text)
+            raise TimedOut(f"the program was killed after {limits.seconds:g} s") from None
+    return Ended(code, errors.text)
 
 
 class _Lines:
-    """Whole lines out of pieces, bounded in length and number."""
+    """Joins pieces of output into whole lines, limited in length and number."""
 
-    def __init__(self, on_line: Line) -> None:
-        self._on_line, self._rest, self._told = on_line, b"", 0
+    def __init__(self, on_line: OnLine) -> None:
+        self._on_line, self._rest, self._count = on_line, b"", 0
 
     def feed(self, piece: bytes) -> None:
         *lines, rest = (self._rest + piece).split(b"\n")
-        self._rest = rest[: LONGEST_LINE + 1]
+        self._rest = rest[: MAX_LINE_LENGTH + 1]
         for line in lines:
-            if line and len(line) <= LONGEST_LINE and self._told < MOST_LINES:
-                self._told += 1
+            if line and len(line) <= MAX_LINE_LENGTH and self._count < MAX_LINES:
+                self._count += 1
                 self._on_line(line)
 
 
 class _Tail:
-    """The last of what it wrote to stderr."""
+    """Keeps the end of a stream."""
 
     def __init__(self) -> None:
         self._last = b""
 
     def feed(self, piece: bytes) -> None:
-        self._last = (self._last + piece)[-LAST_WORDS:]
+        self._last = (self._last + piece)[-MAX_ERROR_LENGTH:]
 
     @property
     def text(self) -> str:

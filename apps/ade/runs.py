@@ -1,4 +1,4 @@
-"""Runs and builds: submitted in one transaction; how they stand is read from the engine, which alone knows."""
+"""Runs and builds: a run and its build are submitted in one transaction, and their states are read from Holdfast."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from apps.ade import configurations, documents, install, jobs
 from apps.ade.jobs import hf
 from apps.ade.tables import Build, Configuration, Document, Run, Version
 from apps.shared.ids import new_id
-from holdfast import Build as Making
+from holdfast import Build as BuildRecord
 from holdfast import RunFilter, Snapshot
 
 RunStatus = Literal["queued", "running", "succeeded", "failed", "cancelled"]
 BuildStatus = Literal["queued", "building", "ready", "failed", "cancelled"]
 
-OF_RUN: dict[str, RunStatus] = {
+RUN_STATUS: dict[str, RunStatus] = {
     "queued": "queued",
     "running": "running",
     "succeeded": "succeeded",
@@ -28,7 +28,7 @@ OF_RUN: dict[str, RunStatus] = {
     "timed_out": "failed",
     "cancelled": "cancelled",
 }
-OF_MAKING: dict[str, BuildStatus] = {
+BUILD_STATUS: dict[str, BuildStatus] = {
     "queued": "queued",
     "running": "building",
     "succeeded": "ready",
@@ -36,27 +36,27 @@ OF_MAKING: dict[str, BuildStatus] = {
     "timed_out": "failed",
     "cancelled": "cancelled",
 }
-"""A build's state by the state of the run that makes it."""
-BUILD_FAILED, GIVEN_UP = "build failed: ", "GiveUp: "
-FILTERS = {"failed": ("failed", "timed_out")}
+"""A build's status by the state of the run that executes it."""
+BUILD_FAILED, GIVE_UP = "build failed: ", "GiveUp: "
+STATES_OF_STATUS = {"failed": ("failed", "timed_out")}
 
 
-class NotHere(Exception):
-    """What a run would be made of is not there."""
+class NotFound(Exception):
+    """The configuration or the document of a submission does not exist."""
 
-    def __init__(self, what: str, message: str) -> None:
+    def __init__(self, noun: str, message: str) -> None:
         super().__init__(message)
-        self.what = what
+        self.noun = noun
 
 
 @dataclass(frozen=True, kw_only=True)
 class BuildView:
-    """A build as it stands; `making` is the engine's run that makes it, None while it was only asked for."""
+    """A build with its status; `run_id` is the Holdfast run that executes it, None while it is only requested."""
 
     row: Build
     status: BuildStatus
     message: str | None
-    making: str | None
+    run_id: str | None
     started_at: datetime | None
     finished_at: datetime | None
     waiting: int
@@ -64,7 +64,7 @@ class BuildView:
 
 @dataclass(frozen=True, kw_only=True)
 class RunView:
-    """A run as it stands, with its build."""
+    """A run with its status and its build."""
 
     row: Run
     build: BuildView
@@ -82,41 +82,41 @@ class RunView:
         return self.snapshot.ended
 
     @property
-    def waits(self) -> str | None:
-        """What a queued run waits for, in words; what its build is decides."""
+    def waiting_for(self) -> str | None:
+        """A sentence that says what a queued run waits for, derived from its build; None if it is not queued."""
         if self.status != "queued":
             return None
         match self.build.status:
             case "queued" | "building":
-                return f"It waits for its build, which is {self.build.status}."
+                return f"This run waits for its build, which is {self.build.status}."
             case "ready":
-                return "Its build is ready; it waits for a free place."
-            case bad if self.build.making in self.snapshot.needed:
-                return f"Its build {'was cancelled' if bad == 'cancelled' else 'failed'}: the run is about to fail."
-            case bad:
-                return f"Its build {'was cancelled' if bad == 'cancelled' else 'failed'} before: it is made once more."
+                return "The build is ready; this run waits for a free worker."
+            case ended if self.build.run_id in self.snapshot.depends_on:
+                return f"The build {'was cancelled' if ended == 'cancelled' else 'failed'}; this run is about to fail."
+            case ended:
+                return f"The last build {'was cancelled' if ended == 'cancelled' else 'failed'}; it is built once more."
 
 
 def submit(session: Session, configuration_id: str, document_id: str) -> str:
-    """Queue a run of a configuration as it is now, with its build got or created: all in the caller's transaction.
+    """Queue a run of a configuration's current version, and find or create its build, in the caller's transaction.
 
-    QueueFull, or NotHere: then nothing is written, neither run nor build.
+    If it raises QueueFull or NotFound, neither the run nor the build is written.
     """
     configuration = session.get(Configuration, configuration_id)
     if configuration is None:
-        raise NotHere("configuration", f"there is no configuration {configuration_id}")
+        raise NotFound("configuration", f"there is no configuration {configuration_id}")
     document = documents.in_workspace(session, configuration.workspace_id, document_id)
     if document is None:
-        raise NotHere("document", f"the configuration's workspace has no document {document_id}")
+        raise NotFound("document", f"the configuration's workspace has no document {document_id}")
     version = session.get_one(Version, (configuration.id, configuration.version))
-    known_by = fingerprint(version)
-    build = get_or_create_build(session, version, known_by)
+    digest = fingerprint(version)
+    build = get_or_create_build(session, version, digest)
     run_id = jobs.submit(
         session,
         document_id=document.id,
         configuration_id=configuration.id,
         version=version.number,
-        fingerprint=known_by,
+        fingerprint=digest,
         tags={"configuration": configuration.id, "build": build.id},
     )
     session.add(
@@ -135,16 +135,16 @@ def submit(session: Session, configuration_id: str, document_id: str) -> str:
 
 
 def fingerprint(version: Version) -> str:
-    """What an environment for this version is known by, with the engine that we have, on hosts like this one."""
+    """Return the fingerprint of this version with this process's engine and platform."""
     return configurations.fingerprint(version, engine=install.engine_version(), platform=install.platform())
 
 
 def get_or_create_build(session: Session, version: Version, fingerprint: str) -> Build:
-    """The one build of a fingerprint: whoever inserts it first makes it, everyone else fetches it."""
-    wanted = select(Build).where(Build.configuration_id == version.configuration_id, Build.fingerprint == fingerprint)
-    if (found := session.scalar(wanted)) is not None:
-        return found
-    made = Build(
+    """Return the build of a fingerprint. The unique key lets one transaction insert it; the others fetch that row."""
+    query = select(Build).where(Build.configuration_id == version.configuration_id, Build.fingerprint == fingerprint)
+    if (existing := session.scalar(query)) is not None:
+        return existing
+    build = Build(
         id=new_id(datetime.now(UTC)),
         configuration_id=version.configuration_id,
         version=version.number,
@@ -153,10 +153,10 @@ def get_or_create_build(session: Session, version: Version, fingerprint: str) ->
     )
     try:
         with session.begin_nested():
-            session.add(made)
+            session.add(build)
     except IntegrityError:
-        return session.scalars(wanted).one()
-    return made
+        return session.scalars(query).one()
+    return build
 
 
 def view(session: Session, run_id: str) -> RunView | None:
@@ -167,16 +167,16 @@ def view(session: Session, run_id: str) -> RunView | None:
 def listed(
     session: Session, *, status: RunStatus | None, configuration_id: str | None, limit: int, before: str | None
 ) -> list[RunView]:
-    """The newest first; `before` continues after the last one of the page before."""
+    """List runs, newest first; `before` is the last id of the previous page."""
     tag = None if configuration_id is None else ("configuration", configuration_id)
-    found: dict[str, Snapshot] = {}
-    for state in FILTERS.get(status or "", (status,)):
-        wanted = RunFilter(job=jobs.normalise.name, state=state, tag=tag)
-        page = hf.search(wanted, limit=limit, order="submitted", before=before)
-        found |= {run.id: run for run in page.items}
-    ids = sorted(found, reverse=True)[:limit]
+    snapshots: dict[str, Snapshot] = {}
+    for state in STATES_OF_STATUS.get(status or "", (status,)):
+        run_filter = RunFilter(job=jobs.normalise.name, state=state, tag=tag)
+        page = hf.search(run_filter, limit=limit, order="submitted", before=before)
+        snapshots |= {run.id: run for run in page.items}
+    ids = sorted(snapshots, reverse=True)[:limit]
     rows = list(session.scalars(select(Run).where(Run.id.in_(ids)))) if ids else []
-    return _views(session, sorted(rows, key=lambda row: row.id, reverse=True), found)
+    return _views(session, sorted(rows, key=lambda row: row.id, reverse=True), snapshots)
 
 
 def view_build(session: Session, build_id: str) -> BuildView | None:
@@ -185,52 +185,54 @@ def view_build(session: Session, build_id: str) -> BuildView | None:
 
 
 def builds(session: Session, configuration_id: str | None = None, *, limit: int) -> list[BuildView]:
-    """The newest first."""
-    wanted = select(Build).order_by(Build.id.desc()).limit(limit)
+    """List builds, newest first."""
+    query = select(Build).order_by(Build.id.desc()).limit(limit)
     if configuration_id is not None:
-        wanted = wanted.where(Build.configuration_id == configuration_id)
-    return [build_view(row) for row in session.scalars(wanted)]
+        query = query.where(Build.configuration_id == configuration_id)
+    return [build_view(row) for row in session.scalars(query)]
 
 
 def build_view(row: Build) -> BuildView:
-    """A build with its state, which its newest making has."""
-    found = jobs.making(row.configuration_id, row.version, row.fingerprint)
-    if found is None:
+    """Return a build with the status of its latest execution."""
+    record = jobs.find_build(row.configuration_id, row.version, row.fingerprint)
+    if record is None:
         return BuildView(
-            row=row, status="queued", message=None, making=None, started_at=None, finished_at=None, waiting=0
+            row=row, status="queued", message=None, run_id=None, started_at=None, finished_at=None, waiting=0
         )
-    status, message = _state_of(found)
+    status, message = _status_of(record)
     return BuildView(
         row=row,
         status=status,
         message=message,
-        making=found.run_id,
-        started_at=found.started_at,
-        finished_at=found.finished_at,
-        waiting=found.waiting,
+        run_id=record.run_id,
+        started_at=record.started_at,
+        finished_at=record.finished_at,
+        waiting=record.waiting,
     )
 
 
-def _state_of(found: Making) -> tuple[BuildStatus, str | None]:
-    """A build's state, and why. One that is out of date is what it was until the next run has it made anew."""
-    if found.state != "stale":
-        return OF_MAKING[{"building": "running", "ready": "succeeded"}.get(found.state, found.state)], found.error
-    because = found.because or "no reason given"
-    if because.startswith(jobs.LOST):
-        why = because.removeprefix(jobs.LOST)
-        return "failed", f"its environment was lost: {why}; the next run has it built again"
-    return OF_MAKING[hf.snapshot(found.run_id).state], f"it is out of date: {because}; the next run has it built again"
+def _status_of(record: BuildRecord) -> tuple[BuildStatus, str | None]:
+    """Return a build's status and the reason for it. A stale build keeps its status until the next run rebuilds it."""
+    if record.state != "stale":
+        state = {"building": "running", "ready": "succeeded"}.get(record.state, record.state)
+        return BUILD_STATUS[state], record.error
+    reason = record.reason or "no reason given"
+    if reason.startswith(jobs.LOST):
+        details = reason.removeprefix(jobs.LOST)
+        return "failed", f"the environment was lost: {details}; the next run builds it again"
+    status = BUILD_STATUS[hf.snapshot(record.run_id).state]
+    return status, f"the build is out of date: {reason}; the next run builds it again"
 
 
 def _views(session: Session, rows: list[Run], snapshots: dict[str, Snapshot]) -> list[RunView]:
-    made = {build_id: build_view(session.get_one(Build, build_id)) for build_id in {row.build_id for row in rows}}
+    builds = {build_id: build_view(session.get_one(Build, build_id)) for build_id in {row.build_id for row in rows}}
     return [
         RunView(
             row=row,
-            build=made[row.build_id],
+            build=builds[row.build_id],
             document=session.get_one(Document, row.input_document_id),
             configuration=session.get_one(Configuration, row.configuration_id),
-            status=OF_RUN[snapshots[row.id].state],
+            status=RUN_STATUS[snapshots[row.id].state],
             message=_message(snapshots[row.id]),
             created_at=snapshots[row.id].created_at,
             started_at=snapshots[row.id].started_at,
@@ -244,18 +246,18 @@ def _views(session: Session, rows: list[Run], snapshots: dict[str, Snapshot]) ->
 def _message(run: Snapshot) -> str | None:
     if run.state == "timed_out" and run.policy.timeout is not None:
         return (
-            f"the run took longer than {run.policy.timeout.total_seconds():g} s (ADE_RUN_TIMEOUT_SECONDS): "
-            "its engine was stopped, with all that it had started"
+            f"the run took longer than {run.policy.timeout.total_seconds():g} s (ADE_RUN_TIMEOUT_SECONDS); "
+            "the engine and its child processes were killed"
         )
     return run.error
 
 
 def reason(error: str | None) -> str | None:
-    """Why something failed, in its own words: without the names of our errors, and without a trace."""
+    """Return an error's message without exception names and without a traceback."""
     if error is None:
         return None
     prefix = BUILD_FAILED if error.startswith(BUILD_FAILED) else ""
-    _, given_up, words = error.rpartition(GIVEN_UP)
-    if given_up:
-        return prefix + words.strip()
+    _, gave_up, message = error.rpartition(GIVE_UP)
+    if gave_up:
+        return prefix + message.strip()
     return error.strip().splitlines()[-1] if error.startswith("Traceback") else error.strip()

@@ -1,11 +1,11 @@
-"""Tables: what ade itself remembers. How far a build or a run is, the engine knows: no state is kept twice.
+"""Tables: ade's own data. The states of runs and builds are stored only in Holdfast's tables.
 
-The views `ade_runs` and `ade_builds` join both, for any SQL client. `migrations` makes tables and views.
+The views `ade_runs` and `ade_builds` join both for SQL clients. `migrations` creates the tables and the views.
 
-workspaces ─┬─ documents ── contents           a document's bytes by their digest, in pieces
-            └─ configurations ── versions      the files of a configuration, each version as it was saved
-                      └── builds               one for each (configuration, fingerprint)
-                             └── runs          one document, one configuration, one build; its id is the engine's
+workspaces ─┬─ documents ── contents           the bytes of documents by their digest, in pieces
+            └─ configurations ── versions      the files of a configuration, as each version was saved
+                      └── builds               one per configuration and fingerprint
+                             └── runs          one document, one configuration, one build; the id is Holdfast's run id
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Workspace(Base):
 
 
 class Content(Base):
-    """A piece of a document's bytes; whoever has the same bytes shares them."""
+    """A piece of a document's bytes; documents with the same bytes share it."""
 
     __tablename__ = "ade_contents"
 
@@ -67,7 +67,7 @@ class Configuration(Base):
 
 
 class Version(Base):
-    """The files of a configuration as they were saved: JSON, path → text."""
+    """The files of a configuration as they were saved, as JSON: path → text."""
 
     __tablename__ = "ade_versions"
 
@@ -79,7 +79,7 @@ class Version(Base):
 
 
 class Build(Base):
-    """An environment that runs of a configuration need; `version` is one that has its files."""
+    """An environment for the runs of a configuration; `version` is a version with the files it was built from."""
 
     __tablename__ = "ade_build_rows"
     __table_args__ = (UniqueConstraint("configuration_id", "fingerprint"),)

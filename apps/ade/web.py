@@ -1,4 +1,4 @@
-"""Web: the site of ade. `holdfast serve apps.ade.web:site --worker` serves it and runs what is queued."""
+"""Web: the site of ade. `holdfast serve apps.ade.web:site --worker` serves it and executes its runs and builds."""
 
 from pathlib import Path
 from typing import Annotated
@@ -31,7 +31,7 @@ def start(site: Site) -> APIRouter:
     pages = site.resource()
 
     @pages.get("/", include_in_schema=False)
-    def begin(request: Request, who: Annotated[Who, Depends(site.viewer)]) -> Response:
+    def redirect_to_runs(request: Request, who: Annotated[Who, Depends(site.viewer)]) -> Response:
         return RedirectResponse(request.url_for("ade.runs").path, 303)
 
     return pages

@@ -1,1 +1,1 @@
-"""Daily brief: reads feeds all day, groups articles into events, and publishes the brief of the day."""
+"""Daily brief: reads news feeds, groups articles into events, and publishes a brief once a day."""

@@ -1,16 +1,17 @@
-"""The daily brief, as the system knows it."""
+"""The definition of the daily brief for `./run`."""
 
 from __future__ import annotations
 
 from apps.dailybrief.check import check
 from apps.shared.definition import Application, PageLink, Process
 
-SAMPLES = "apps.dailybrief.samples"  # runs what follows with the settings of the samples
+SAMPLES = "apps.dailybrief.samples"  # runs the module in its arguments with the sample settings
 
 application = Application(
     name="dailybrief",
     title="Daily brief",
-    shows="Feeds are read all day, articles grouped into events, and the brief of the day published, each slot once.",
+    shows="Reads news feeds every minute, groups the articles by event, and publishes a daily brief. Four scheduled "
+    "jobs do the work, and each slot runs once.",
     queues=("dailybrief",),
     processes=(
         Process(
@@ -25,10 +26,10 @@ application = Application(
     ),
     page="/",
     links=(
-        PageLink(what="Today's events, by how many sources report them", path="/"),
-        PageLink(what="Every slot and what became of it: the table job_runs", path="/job-runs"),
-        PageLink(what="The edition of the day, which nothing changes any more", path="/editions"),
-        PageLink(what="The feeds, six newspapers that do not exist", path="/feeds"),
+        PageLink(what="Brief: today's events, those with the most sources first", path="/"),
+        PageLink(what="Jobs: the schedules, and the outcome of every slot", path="/job-runs"),
+        PageLink(what="Editions: the published briefs, which never change", path="/editions"),
+        PageLink(what="Feeds: six sample newspapers; add a feed of your own", path="/feeds"),
     ),
     check=check,
 )

@@ -1,4 +1,4 @@
-"""Brief events: events with their articles, as the pages show them."""
+"""Brief events: events with their articles, for the pages and the editions."""
 
 from __future__ import annotations
 
@@ -15,39 +15,39 @@ from apps.dailybrief.tables import Cluster, ClusterArticle, RawArticle
 
 
 @dataclass(frozen=True, kw_only=True)
-class Story:
-    """An event and what reports it, the earliest first."""
+class Event:
+    """An event and its articles, the earliest first."""
 
     cluster: Cluster
     articles: tuple[RawArticle, ...]
 
     @property
     def sources(self) -> list[str]:
-        """Who reports it, in the order in which they did."""
+        """The names of the sources, in the order of their first articles."""
         return list(dict.fromkeys(article.source for article in self.articles))
 
-    def places(self) -> list[tuple[RawArticle, float]]:
-        """Each article with its place on a line from the first to the last, 0 to 1."""
+    def positions(self) -> list[tuple[RawArticle, float]]:
+        """Each article with its position on the timeline, from 0 (the first) to 1 (the last)."""
         first, last = self.articles[0].published_at, self.articles[-1].published_at
         length = (last - first) or timedelta(seconds=1)
         return [(article, (article.published_at - first) / length) for article in self.articles]
 
 
-def get(session: Session, cluster_id: int) -> Story | None:
+def get(session: Session, cluster_id: int) -> Event | None:
     cluster = session.get(Cluster, cluster_id)
     if cluster is None:
         return None
     return next(iter(_with_articles(session, [cluster])), None)
 
 
-def of_ids(session: Session, cluster_ids: Sequence[int]) -> list[Story]:
-    """These events, in this order; those that are gone are left out."""
+def of_ids(session: Session, cluster_ids: Sequence[int]) -> list[Event]:
+    """These events, in this order, without those that were deleted."""
     found = session.scalars(select(Cluster).where(Cluster.id.in_(cluster_ids))).all()
-    by_id = {story.cluster.id: story for story in _with_articles(session, found)}
+    by_id = {event.cluster.id: event for event in _with_articles(session, found)}
     return [by_id[each] for each in cluster_ids if each in by_id]
 
 
-def _with_articles(session: Session, clusters: Sequence[Cluster]) -> list[Story]:
+def _with_articles(session: Session, clusters: Sequence[Cluster]) -> list[Event]:
     linked = (
         select(ClusterArticle.cluster_id, RawArticle)
         .join(RawArticle, RawArticle.id == ClusterArticle.raw_article_id)
@@ -58,7 +58,7 @@ def _with_articles(session: Session, clusters: Sequence[Cluster]) -> list[Story]
     for cluster_id, article in session.execute(linked):
         articles.setdefault(cluster_id, []).append(article)
     return [
-        Story(cluster=cluster, articles=tuple(articles[cluster.id])) for cluster in clusters if cluster.id in articles
+        Event(cluster=cluster, articles=tuple(articles[cluster.id])) for cluster in clusters if cluster.id in articles
     ]
 
 
@@ -67,21 +67,20 @@ def day_of(now: datetime, zone: ZoneInfo) -> date:
 
 
 def span_of(day: date, zone: ZoneInfo) -> tuple[datetime, datetime]:
-    """When a day begins and ends by the clock of a zone; 23 to 25 hours apart."""
+    """The start and the end of a day in a time zone; 23 to 25 hours apart."""
     begin = datetime.combine(day, time(), tzinfo=zone)
     return begin, datetime.combine(day + timedelta(days=1), time(), tzinfo=zone)
 
 
-def told(story: Story) -> dict[str, Any]:
-    """As JSON."""
+def to_json(event: Event) -> dict[str, Any]:
     return {
-        "id": story.cluster.id,
-        "title": story.cluster.title,
-        "summary": story.cluster.summary,
-        "article_count": story.cluster.article_count,
-        "sources": story.sources,
-        "first_at": story.cluster.first_at.isoformat(),
-        "last_at": story.cluster.last_at.isoformat(),
+        "id": event.cluster.id,
+        "title": event.cluster.title,
+        "summary": event.cluster.summary,
+        "article_count": event.cluster.article_count,
+        "sources": event.sources,
+        "first_at": event.cluster.first_at.isoformat(),
+        "last_at": event.cluster.last_at.isoformat(),
         "articles": [
             {
                 "title": article.title,
@@ -90,6 +89,6 @@ def told(story: Story) -> dict[str, Any]:
                 "summary": article.summary,
                 "published_at": article.published_at.isoformat(),
             }
-            for article in story.articles
+            for article in event.articles
         ],
     }

@@ -1,8 +1,7 @@
 """Brief formats: a brief as Markdown, HTML and JSON feed.
 
-Titles, sources and addresses come from strangers. Nothing of them is markup here: every text is escaped for the form it
-goes into, characters that steer a terminal or turn the direction of writing are left out, and an address becomes a link
-only if it is http or https.
+Titles, sources and URLs come from feeds and are not trusted. Every text is escaped for its output format, control
+characters and characters that change the text direction are removed, and only http and https URLs become links.
 """
 
 from __future__ import annotations
@@ -16,10 +15,10 @@ from html import escape
 from urllib.parse import quote, urlsplit
 from zoneinfo import ZoneInfo
 
-TURNING = dict.fromkeys([*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x061C])
-MARKS = re.compile(r"([\\`*_\[\]<>#|~&@$]|(?<=www)\.|:(?=//))", re.IGNORECASE)
-AT_FIRST = re.compile(r"^(\d{0,9})([-+=.)])")  # what would begin a list or underline a heading
-IN_ADDRESSES = "%/:?#[]@!$&'()*+,;=~"  # what `quote` must leave as it is
+DIRECTION_MARKS = dict.fromkeys([*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x061C])
+MARKUP = re.compile(r"([\\`*_\[\]<>#|~&@$]|(?<=www)\.|:(?=//))", re.IGNORECASE)
+LINE_START = re.compile(r"^(\d{0,9})([-+=.)])")  # would start a list or underline a heading
+URL_SAFE = "%/:?#[]@!$&'()*+,;=~"  # characters that `quote` must leave as they are
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,7 @@ class BriefArticle:
 
 @dataclass(frozen=True)
 class BriefEvent:
-    """An event of a brief. `timeline` are those of its articles that brought something new, the earliest first."""
+    """An event of a brief. `timeline` has the articles that brought something new, the earliest first."""
 
     id: int
     title: str
@@ -47,7 +46,7 @@ class BriefEvent:
 
 @dataclass(frozen=True)
 class Brief:
-    """What happened on a day, by the clock of a time zone; the most important first."""
+    """The events of a day in a time zone, the most important first."""
 
     day: date
     zone: ZoneInfo
@@ -60,28 +59,29 @@ class Brief:
     @property
     def outline(self) -> str:
         if not self.events:
-            return "Nothing was reported."
+            return "No events were reported."
         sources = {source for event in self.events for source in event.sources}
         articles = sum(len(event.articles) for event in self.events)
-        return f"{_many(len(self.events), 'event')} in {_many(articles, 'article')} of {_many(len(sources), 'source')}."
+        counted = _count(len(self.events), "event"), _count(articles, "article"), _count(len(sources), "source")
+        return "{} in {} from {}.".format(*counted)
 
     def clock(self, at: datetime) -> str:
-        """The time of day; with the date if it is another day."""
+        """The time of day, with the date if it is not the day of the brief."""
         local = at.astimezone(self.zone)
         return f"{local:%H:%M}" if local.date() == self.day else f"{local:%Y-%m-%d %H:%M}"
 
 
 def markdown(brief: Brief) -> str:
     lines = [f"# {brief.title}", "", brief.outline]
-    for place, event in enumerate(brief.events, 1):
-        lines += ["", f"## {place}. {_mark(event.title)}", "", _mark(event.sentence), ""]
+    for position, event in enumerate(brief.events, 1):
+        lines += ["", f"## {position}. {_escape_markdown(event.title)}", "", _escape_markdown(event.sentence), ""]
         if len(event.timeline) > 1:
-            lines += [f"- {brief.clock(moment.at)} {_mark(moment.title)}" for moment in event.timeline]
-            lines += ["", "Reports:", ""]
+            lines += [f"- {brief.clock(moment.at)} {_escape_markdown(moment.title)}" for moment in event.timeline]
+            lines += ["", "Articles:", ""]
         for article in event.articles:
-            title, address = _mark(article.title), safe(article.url)
-            shown = f"[{title}](<{address}>)" if address else title
-            lines.append(f"- {brief.clock(article.at)} {_mark(article.source)}: {shown}")
+            title, url = _escape_markdown(article.title), safe_url(article.url)
+            link = f"[{title}](<{url}>)" if url else title
+            lines.append(f"- {brief.clock(article.at)} {_escape_markdown(article.source)}: {link}")
     return "\n".join(lines) + "\n"
 
 
@@ -94,13 +94,13 @@ def html(brief: Brief) -> str:
         f"<h1>{title}</h1>\n<p>{escape(brief.outline)}</p>",
     ]
     for event in brief.events:
-        parts.append(f'<section id="event-{event.id}">\n<h2 dir="auto">{_text(event.title)}</h2>')
+        parts.append(f'<section id="event-{event.id}">\n<h2 dir="auto">{_escape_html(event.title)}</h2>')
         parts.append(fragment(brief, event) + "\n</section>")
     return "\n".join([*parts, "</body>\n</html>"]) + "\n"
 
 
 def json_feed(brief: Brief) -> str:
-    """JSON Feed 1.1; the articles of an event are in its `_dailybrief`."""
+    """The brief as JSON Feed 1.1. The articles of an event are in its extension `_dailybrief`."""
     feed = {
         "version": "https://jsonfeed.org/version/1.1",
         "title": brief.title,
@@ -111,41 +111,43 @@ def json_feed(brief: Brief) -> str:
 
 
 def fragment(brief: Brief, event: BriefEvent) -> str:
-    """An event without its title, as HTML."""
-    parts = [f'<p dir="auto">{_text(event.sentence)}</p>']
+    """An event as HTML, without its title."""
+    parts = [f'<p dir="auto">{_escape_html(event.sentence)}</p>']
     if len(event.timeline) > 1:
-        moments = (f'<li dir="auto">{_time(brief, moment.at)} {_text(moment.title)}</li>' for moment in event.timeline)
+        moments = (
+            f'<li dir="auto">{_time(brief, moment.at)} {_escape_html(moment.title)}</li>' for moment in event.timeline
+        )
         parts.append(f"<ol>{''.join(moments)}</ol>")
-    reports = []
+    articles = []
     for article in event.articles:
-        title, address = _text(article.title), safe(article.url)
-        shown = f'<a href="{escape(address)}" rel="noopener noreferrer nofollow">{title}</a>' if address else title
-        reports.append(f'<li dir="auto">{_time(brief, article.at)} {_text(article.source)}: {shown}</li>')
-    return "\n".join([*parts, f"<ul>{''.join(reports)}</ul>"])
+        title, url = _escape_html(article.title), safe_url(article.url)
+        link = f'<a href="{escape(url)}" rel="noopener noreferrer nofollow">{title}</a>' if url else title
+        articles.append(f'<li dir="auto">{_time(brief, article.at)} {_escape_html(article.source)}: {link}</li>')
+    return "\n".join([*parts, f"<ul>{''.join(articles)}</ul>"])
 
 
-def safe(url: str) -> str | None:
-    """An address that may be linked to, with everything quoted that could end it; None for all but http and https."""
+def safe_url(url: str) -> str | None:
+    """The URL, quoted so that it is safe in a link; None unless it is http or https."""
     plain = "".join(letter for letter in url.strip() if unicodedata.category(letter)[0] != "C")
     try:
         parts = urlsplit(plain)
     except ValueError:
         return None
-    return quote(plain, safe=IN_ADDRESSES) if parts.scheme.lower() in ("http", "https") and parts.hostname else None
+    return quote(plain, safe=URL_SAFE) if parts.scheme.lower() in ("http", "https") and parts.hostname else None
 
 
 def plain(text: str) -> str:
-    """A text in one line, without characters that are orders rather than letters."""
-    letters = (" " if letter.isspace() else letter for letter in text.translate(TURNING))
+    """The text on one line, without control characters and direction marks."""
+    letters = (" " if letter.isspace() else letter for letter in text.translate(DIRECTION_MARKS))
     return " ".join("".join(letter for letter in letters if unicodedata.category(letter) not in ("Cc", "Cs")).split())
 
 
 def _item(brief: Brief, event: BriefEvent) -> dict[str, object]:
     articles = [
-        {"title": plain(one.title), "source": plain(one.source), "url": safe(one.url), "date": one.at.isoformat()}
+        {"title": plain(one.title), "source": plain(one.source), "url": safe_url(one.url), "date": one.at.isoformat()}
         for one in event.articles
     ]
-    found: dict[str, object] = {
+    item: dict[str, object] = {
         "id": f"{brief.day.isoformat()}/{brief.zone.key}/{event.id}",
         "title": plain(event.title),
         "summary": plain(event.sentence),
@@ -155,17 +157,17 @@ def _item(brief: Brief, event: BriefEvent) -> dict[str, object]:
         "authors": [{"name": plain(source)} for source in event.sources],
         "_dailybrief": {"articles": articles},
     }
-    address = next((one["url"] for one in articles if one["url"]), None)
-    return found | ({"external_url": address} if address else {})
+    url = next((one["url"] for one in articles if one["url"]), None)
+    return item | ({"external_url": url} if url else {})
 
 
-def _mark(text: str) -> str:
-    """A text for Markdown: what would be markup or become a link is escaped."""
-    marked = AT_FIRST.sub(r"\1\\\2", MARKS.sub(r"\\\1", plain(text)))
-    return marked.replace("\\<", "&lt;").replace("\\>", "&gt;").replace("\\&", "&amp;")
+def _escape_markdown(text: str) -> str:
+    """The text for Markdown, with everything escaped that would be markup or become a link."""
+    escaped = LINE_START.sub(r"\1\\\2", MARKUP.sub(r"\\\1", plain(text)))
+    return escaped.replace("\\<", "&lt;").replace("\\>", "&gt;").replace("\\&", "&amp;")
 
 
-def _text(text: str) -> str:
+def _escape_html(text: str) -> str:
     return escape(plain(text))
 
 
@@ -173,5 +175,5 @@ def _time(brief: Brief, at: datetime) -> str:
     return f'<time datetime="{at.isoformat()}">{brief.clock(at)}</time>'
 
 
-def _many(count: int, noun: str) -> str:
+def _count(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

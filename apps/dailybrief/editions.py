@@ -1,7 +1,7 @@
-"""Editions: the brief of a day, published once and for ever.
+"""Editions: the brief of a day, published once and never changed.
 
-Today's brief changes with every article. An edition is the brief at the time of its publication; the database keeps one
-for each day and time zone, and refuses to change or delete it. What it refers to is spared by retention.
+Today's brief changes with every article. An edition is the brief at the time of its publication. The database has at
+most one per day and time zone, and refuses to change or delete it. Retention keeps the articles and events in it.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from sqlalchemy import insert
 from sqlalchemy.orm import Session
 
 from apps.dailybrief import brief_events, brief_formats
-from apps.dailybrief.brief_events import Story
+from apps.dailybrief.brief_events import Event
 from apps.dailybrief.brief_formats import Brief, BriefArticle, BriefEvent
 from apps.dailybrief.events import ranking, summaries
-from apps.dailybrief.events.clustering import INSERT, take_turn
+from apps.dailybrief.events.clustering import INSERT, lock_clusters
 from apps.dailybrief.events.grouping import Report
 from apps.dailybrief.settings import Settings
 from apps.dailybrief.tables import Edition, EditionArticle, RawArticle
@@ -27,15 +27,15 @@ from apps.shared.database import Database
 
 
 class DayNotBegun(Exception):
-    """An edition of the future would be empty for ever; nothing was published."""
+    """The day is in the future; nothing was published, because an edition can't be changed later."""
 
     code = "day_not_begun"
 
 
-def today(session: Session, settings: Settings, *, now: datetime) -> list[Story]:
+def events_of_today(session: Session, settings: Settings, *, now: datetime) -> list[Event]:
     """The events of today, the most important first."""
     begin, end = brief_events.span_of(brief_events.day_of(now, settings.zone), settings.zone)
-    return _most_important(session, settings, begin, end, as_of=now)
+    return _ranked_events(session, settings, begin, end, as_of=now)
 
 
 def publish(
@@ -44,55 +44,55 @@ def publish(
     *,
     day: date,
     now: datetime | None = None,
-    written: Callable[[int], None] = lambda rows: None,
+    on_progress: Callable[[int], None] = lambda rows: None,
 ) -> dict[str, int]:
-    """Publish the brief of a day, unless that was done; safe to call again, and twice at once.
+    """Publish the brief of a day unless it is published already. Safe to call again and concurrently.
 
-    `written` is told how many articles it refers to, once it is published.
+    `on_progress` is called after the commit with the number of articles in the edition.
 
     publish(database, settings, day=date(2025, 11, 3))      # {"rows": 42, "published": 1, "events": 12, "articles": 42}
     publish(database, settings, day=date(2025, 11, 3))      # {"rows": 0, "published": 0, "events": 0, "articles": 0}
     """
     now, (begin, end) = now or datetime.now(UTC), brief_events.span_of(day, settings.zone)
     if begin > now:
-        raise DayNotBegun(f"{day} has not begun in {settings.timezone}")
+        raise DayNotBegun(f"{day} has not begun in {settings.timezone}; publish it on that day or later")
     with database.write() as session:
-        take_turn(session)  # so that retention takes nothing away while we refer to it
-        told = [_until(story, end) for story in _most_important(session, settings, begin, end, as_of=end)]
-        brief = Brief(day, settings.zone, tuple(_event(story) for story in told))
+        lock_clusters(session)  # keeps retention from deleting the articles and events in the edition
+        events = [_before(event, end) for event in _ranked_events(session, settings, begin, end, as_of=end)]
+        brief = Brief(day, settings.zone, tuple(_brief_event(event) for event in events))
         edition_id = _store(session, brief, settings.zone, now=now)
         if edition_id is None:
             return {"rows": 0, "published": 0, "events": 0, "articles": 0}
-        referred = [(story.cluster.id, article.id) for story in told for article in story.articles]
+        articles = [(event.cluster.id, article.id) for event in events for article in event.articles]
         rows = [
             {"edition_id": edition_id, "raw_article_id": article_id, "cluster_id": cluster_id, "position": position}
-            for position, (cluster_id, article_id) in enumerate(referred, 1)
+            for position, (cluster_id, article_id) in enumerate(articles, 1)
         ]
         if rows:
             session.execute(insert(EditionArticle), rows)
-    written(len(rows))
-    return {"rows": len(rows), "published": 1, "events": len(told), "articles": len(rows)}
+    on_progress(len(rows))
+    return {"rows": len(rows), "published": 1, "events": len(events), "articles": len(rows)}
 
 
-def _most_important(
+def _ranked_events(
     session: Session, settings: Settings, begin: datetime, end: datetime, *, as_of: datetime
-) -> list[Story]:
-    standings = ranking.rank(ranking.between(session, begin, end), as_of=as_of)
-    return brief_events.of_ids(session, [one.cluster_id for one in standings[: settings.brief_events]])
+) -> list[Event]:
+    ranked = ranking.rank(ranking.coverage_between(session, begin, end), as_of=as_of)
+    return brief_events.of_ids(session, [one.cluster_id for one in ranked[: settings.brief_events]])
 
 
-def _until(story: Story, end: datetime) -> Story:
-    """What was known of an event by then."""
-    return replace(story, articles=tuple(article for article in story.articles if article.published_at < end))
+def _before(event: Event, end: datetime) -> Event:
+    """The event with only the articles published before `end`."""
+    return replace(event, articles=tuple(article for article in event.articles if article.published_at < end))
 
 
-def _event(story: Story) -> BriefEvent:
-    reports = {_report(article): article for article in story.articles}
+def _brief_event(event: Event) -> BriefEvent:
+    reports = {_report(article): article for article in event.articles}
     return BriefEvent(
-        id=story.cluster.id,
+        id=event.cluster.id,
         title=summaries.headline(list(reports)),
         sentence=summaries.sentence(list(reports)),
-        articles=tuple(_article(article) for article in story.articles),
+        articles=tuple(_article(article) for article in event.articles),
         timeline=tuple(_article(reports[moment]) for moment in summaries.moments(list(reports))),
     )
 
@@ -107,7 +107,7 @@ def _article(article: RawArticle) -> BriefArticle:
 
 
 def _store(session: Session, brief: Brief, zone: ZoneInfo, *, now: datetime) -> int | None:
-    """The id of the edition, or None if there is one of that day and zone."""
+    """Insert the edition and return its id, or None if that day and zone has one already."""
     texts = {
         "markdown": brief_formats.markdown(brief),
         "html": brief_formats.html(brief),
@@ -124,5 +124,5 @@ def _store(session: Session, brief: Brief, zone: ZoneInfo, *, now: datetime) -> 
 
 
 def digest(*, markdown: str, html: str, json_feed: str) -> str:
-    """What `editions.sha256` holds: of the three forms, in this order, with a zero byte between them."""
+    """The value of `editions.sha256`: the hash of the three formats in this order, with a zero byte between them."""
     return sha256("\0".join((markdown, html, json_feed)).encode()).hexdigest()

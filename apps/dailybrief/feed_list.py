@@ -1,4 +1,4 @@
-"""Feed list: the feeds that are read. A wrong address is refused when it is added."""
+"""Feed list: adds, removes and lists the feeds. An invalid URL is refused when it is added."""
 
 from __future__ import annotations
 
@@ -15,52 +15,51 @@ from apps.dailybrief.tables import Feed, RawArticle
 
 
 class UnknownFeed(Exception):
-    """There is no such feed, or it was removed."""
+    """The feed does not exist or was removed."""
 
     code = "feed_not_found"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Listed:
-    """A feed and how many of its articles there are."""
+class ListedFeed:
+    """A feed and the number of its articles."""
 
     feed: Feed
     articles: int
 
 
 def add(session: Session, url: str, settings: Settings, *, now: datetime, title: str = "") -> tuple[Feed, bool]:
-    """Read this feed from now on; the feed, and whether it is new. One that was removed comes back as it was.
+    """Add a feed; return it, and whether it was not in the list before. A removed feed is restored.
 
-    BadAddress says what is wrong with it, as far as the address itself tells; where its name leads to is judged at
-    every fetch.
+    Raises BadAddress if the URL is invalid. The IP addresses behind its host name are checked at every fetch.
     """
-    address = feed_address(url, settings)
-    feed = session.scalar(select(Feed).where(Feed.url == address))
+    checked = feed_address(url, settings)
+    feed = session.scalar(select(Feed).where(Feed.url == checked))
     if feed is None:
-        feed = Feed(url=address, title=title, added_at=now)
+        feed = Feed(url=checked, title=title, added_at=now)
         session.add(feed)
         session.flush()
         return feed, True
-    back, feed.removed_at = feed.removed_at is not None, None
-    return feed, back
+    restored, feed.removed_at = feed.removed_at is not None, None
+    return feed, restored
 
 
 def remove(session: Session, feed_id: int, *, now: datetime) -> Feed:
-    """Read it no more. Its articles stay, and so does what was published."""
+    """Stop reading a feed. Its articles and the editions stay."""
     feed = session.get(Feed, feed_id)
     if feed is None or feed.removed_at is not None:
-        raise UnknownFeed(f"there is no feed {feed_id}")
+        raise UnknownFeed(f"feed {feed_id} does not exist or was removed")
     feed.removed_at = now
     return feed
 
 
-def listed(session: Session) -> Sequence[Listed]:
-    """All that are read, those with errors first, then by name."""
+def list_feeds(session: Session) -> Sequence[ListedFeed]:
+    """All feeds that are not removed: those with errors first, then by title."""
     counts = select(RawArticle.feed_id, func.count().label("articles")).group_by(RawArticle.feed_id).subquery()
-    wanted = (
+    query = (
         select(Feed, func.coalesce(counts.c.articles, 0))
         .outerjoin(counts, counts.c.feed_id == Feed.id)
         .where(Feed.removed_at.is_(None))
         .order_by(Feed.error.is_(None), Feed.title, Feed.url)
     )
-    return [Listed(feed=feed, articles=articles) for feed, articles in session.execute(wanted).tuples()]
+    return [ListedFeed(feed=feed, articles=articles) for feed, articles in session.execute(query).tuples()]

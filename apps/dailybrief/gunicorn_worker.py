@@ -1,4 +1,4 @@
-"""Gunicorn worker: uvicorn's, which ends when Gunicorn is gone."""
+"""Gunicorn worker: Uvicorn's worker class, which also stops when the Gunicorn master dies."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from uvicorn_worker import UvicornWorker
 
-GRACE = 5  # seconds that requests under way have
+GRACE = 5  # seconds for open requests to finish
 
 
 class Worker(UvicornWorker):  # type: ignore[misc]
@@ -23,5 +23,5 @@ class Worker(UvicornWorker):  # type: ignore[misc]
     async def callback_notify(self) -> None:
         self.notify()
         if os.getppid() != self.ppid:
-            # Gunicorn was killed. Who is left would go on answering on its port for ever.
+            # The master was killed. Without this, the worker would keep answering on its port.
             os.kill(os.getpid(), signal.SIGTERM)

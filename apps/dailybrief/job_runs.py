@@ -1,12 +1,12 @@
-"""Job runs: the audit log, one row for each slot that was claimed, under the name `job_runs` for any SQL client.
+"""Job runs: the audit log, a SQL view `job_runs` with one row for each claimed slot.
 
-It is a view of the engine's view of slots, so there is one truth. The primary key of a slot is the unique (job_name,
-scheduled_for): whoever inserts that row has the slot. `started_at` has an index of the engine's; `running` rows come
-from where runs stand that have not ended, so neither condition reads the whole log.
+The view reads the engine's view of slots, so nothing is stored twice. The primary key of a slot is (job_name,
+scheduled_for): the process that inserts that row has claimed the slot. Conditions on `started_at` and on
+`status = 'running'` use indexes of the engine, so they don't read the whole log.
 
-    claim ──▶ running ──▶ success           its function returned
+    claim ──▶ running ──▶ success           the function returned
                       ──▶ failed            it raised, was cancelled, or its worker died: worker_startup_recovery
-                      ──▶ skipped_timeout   it ran for longer than twice what is expected
+                      ──▶ skipped_timeout   it ran for more than twice the expected time
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from apps.shared.database import Instant
 Status = Literal["running", "success", "failed", "skipped_timeout"]
 STATUSES: tuple[Status, ...] = ("running", "success", "failed", "skipped_timeout")
 RECOVERED = "worker_startup_recovery"
-LONGEST = timedelta(days=2)  # nothing runs for longer
+MAX_DURATION = timedelta(days=2)  # no job runs for longer
 WINDOWS = (timedelta(days=2), timedelta(days=40))
 
 VIEW = """
@@ -44,7 +44,7 @@ select
     end as varchar(16)) as status,
     cast(coalesce(worker, claimed_by) as varchar(128)) as worker_instance,
     error as error_message
-from holdfast_schedule_slots
+from holdfast_slot_view
 where outcome in ('queued', 'running', 'ran', 'failed', 'cancelled', 'skipped_timeout')
 """
 
@@ -64,7 +64,7 @@ job_runs = Table(
 
 @dataclass(frozen=True, kw_only=True)
 class JobRun:
-    """A slot that was claimed, and what became of it."""
+    """A claimed slot and its outcome."""
 
     id: str
     job_name: str
@@ -77,39 +77,39 @@ class JobRun:
 
 
 def create(connection: Connection) -> None:
-    """Make the view, or make it anew; the engine's tables must be there."""
-    made_by = text("select lower(sql) from sqlite_master where name = 'job_runs'")
+    """Create or replace the view. The tables of the engine must exist."""
+    definition = text("select lower(sql) from sqlite_master where name = 'job_runs'")
     if connection.dialect.name == "postgresql":
         connection.execute(text(VIEW.replace("create view", "create or replace view")))
-    elif connection.scalar(made_by) != VIEW.strip().lower():
+    elif connection.scalar(definition) != VIEW.strip().lower():
         connection.execute(text("drop view if exists job_runs"))
         connection.execute(text(VIEW.strip()))
 
 
 def latest(session: Session, *, limit: int, job_name: str | None = None, status: str | None = None) -> Sequence[JobRun]:
-    """The newest claims first."""
-    wanted = select(job_runs).order_by(job_runs.c.started_at.desc(), job_runs.c.id.desc()).limit(limit)
+    """The latest job runs, the newest claim first."""
+    query = select(job_runs).order_by(job_runs.c.started_at.desc(), job_runs.c.id.desc()).limit(limit)
     if job_name is not None:
-        wanted = wanted.where(job_runs.c.job_name == job_name)
+        query = query.where(job_runs.c.job_name == job_name)
     if status is not None:
-        wanted = wanted.where(job_runs.c.status == status)
-    # Without a bound all claims would be sorted. Mostly the last days have enough.
+        query = query.where(job_runs.c.status == status)
+    # Try a recent window first: without a bound, the database would sort all claims.
     for window in WINDOWS:
-        found = session.execute(wanted.where(job_runs.c.started_at >= datetime.now(UTC) - window)).mappings().all()
+        found = session.execute(query.where(job_runs.c.started_at >= datetime.now(UTC) - window)).mappings().all()
         if len(found) == limit:
             return [JobRun(**row) for row in found]
-    return [JobRun(**row) for row in session.execute(wanted).mappings()]
+    return [JobRun(**row) for row in session.execute(query).mappings()]
 
 
 def since(session: Session, instant: datetime) -> Sequence[JobRun]:
-    """What is running, and what has ended at this instant or later; in the order of claims, of the last days."""
-    new = (job_runs.c.finished_at.is_(None)) | (job_runs.c.finished_at >= instant)
-    lately = job_runs.c.started_at >= instant - LONGEST
-    wanted = select(job_runs).where(lately, new).order_by(job_runs.c.started_at, job_runs.c.id)
-    return [JobRun(**row) for row in session.execute(wanted).mappings()]
+    """The runs that have not ended, or ended at this instant or later, in the order of their claims."""
+    not_ended_before = (job_runs.c.finished_at.is_(None)) | (job_runs.c.finished_at >= instant)
+    recent = job_runs.c.started_at >= instant - MAX_DURATION
+    query = select(job_runs).where(recent, not_ended_before).order_by(job_runs.c.started_at, job_runs.c.id)
+    return [JobRun(**row) for row in session.execute(query).mappings()]
 
 
 def get(session: Session, run_id: str) -> JobRun | None:
-    """The slot that a run came by; None if it came by a way round it."""
+    """The job run with this id; None if the run has no slot."""
     found = session.execute(select(job_runs).where(job_runs.c.id == run_id)).mappings().first()
     return None if found is None else JobRun(**found)

@@ -1,8 +1,8 @@
-"""Jobs: all that the newsroom asks of Holdfast: four jobs, each on a schedule.
+"""Jobs: the four scheduled jobs of the daily brief.
 
-A job checks that it has a slot, calls the domain, and returns what was done as counts, with `rows`
-for their sum; meanwhile it tells how many rows it has written, so that this is known of one that fails. Both services
-import this; only the worker schedules.
+Each job checks that its run has a slot, does its work, and returns counts, with the number of written rows as `rows`.
+It reports progress while it works, so that the rows of a failed job are known, too. Both services import this module,
+but only the worker schedules.
 """
 
 from __future__ import annotations
@@ -16,68 +16,68 @@ from apps.shared.database import Database
 from holdfast import Context, GiveUp, Holdfast
 
 settings = Settings.load()
-# Workers keep no schedules unless told to: only k2dailybrief-worker is, in `worker_loop`.
+# No worker schedules unless it is started with schedules=True, as only `worker_loop` does.
 hf = Holdfast(schedules=False)
 database = Database(hf.settings.url, tables.Table.metadata, prepare=hf.start)
 
 
 def prepare() -> None:
-    """Make the tables of the engine and of the newsroom, the triggers, and the view `job_runs`."""
+    """Create the tables of the engine and of this application, the triggers, and the view `job_runs`."""
     with database.write() as session:
         tables.protect(session.connection())
         job_runs.create(session.connection())
 
 
 def rss_ingestion(ctx: Context, scheduled_for: datetime) -> dict[str, Any]:
-    """Read every feed once; an article that is there already is passed over."""
+    """Read every feed once and store the new articles."""
     from apps.dailybrief.feeds import ingest
 
     _require_slot(ctx)
-    return ingest(database, settings, check=ctx.check, written=ctx.progress)
+    return ingest(database, settings, check=ctx.check, on_progress=ctx.progress)
 
 
 def event_clustering(ctx: Context, scheduled_for: datetime) -> dict[str, Any]:
-    """Put every article that has no event yet to one."""
+    """Assign every new article to an event."""
     from apps.dailybrief.events import cluster
 
     _require_slot(ctx)
-    return cluster(database, settings, written=ctx.progress)
+    return cluster(database, settings, on_progress=ctx.progress)
 
 
 def retention_cleanup(ctx: Context, scheduled_for: datetime) -> dict[str, Any]:
-    """Delete what is old and no edition refers to. A slot that is still to come makes nothing older than it is."""
+    """Delete old articles and events that are in no edition. Ages are never counted from a time in the future."""
     from apps.dailybrief.retention import clean
 
     _require_slot(ctx)
-    return clean(database, settings, now=min(scheduled_for, hf.clock.now()), written=ctx.progress)
+    return clean(database, settings, now=min(scheduled_for, hf.clock.now()), on_progress=ctx.progress)
 
 
 def publish_brief(ctx: Context, scheduled_for: datetime) -> dict[str, Any]:
-    """Publish the brief of the slot's day, unless it has been."""
+    """Publish the brief of the slot's day, unless it is published already."""
     from apps.dailybrief.editions import publish
 
     _require_slot(ctx)
-    return publish(database, settings, day=scheduled_for.astimezone(settings.zone).date(), written=ctx.progress)
+    return publish(database, settings, day=scheduled_for.astimezone(settings.zone).date(), on_progress=ctx.progress)
 
 
 FUNCTIONS = (rss_ingestion, event_clustering, retention_cleanup, publish_brief)
 
-PLAN = {planned.name: planned for planned in schedules.plan(settings)}
+SCHEDULES = {schedule.name: schedule for schedule in schedules.job_schedules(settings)}
 
-for _planned, _function in zip(PLAN.values(), FUNCTIONS, strict=True):
-    schedules.put(hf, _planned, settings.zone, _function)
+for _schedule, _function in zip(SCHEDULES.values(), FUNCTIONS, strict=True):
+    schedules.add(hf, _schedule, settings.zone, _function)
 
 
 def _require_slot(ctx: Context) -> None:
-    """There is one way to run a job: a slot, in time, by the one worker. Whoever comes by another does nothing."""
+    """Fail the run unless it has a slot, starts in time, and is executed by the one worker."""
     with database.read() as session:
         run = job_runs.get(session, ctx.run.id)
     if run is None:
-        raise GiveUp("this run has no slot: trigger the job with a scheduled_for", failure_type="NO_SLOT")
-    grace = PLAN[run.job_name].misfire_grace_time
+        raise GiveUp("this run has no slot; trigger the job with a scheduled_for", failure_type="NO_SLOT")
+    grace = SCHEDULES[run.job_name].misfire_grace_time
     if (waited := hf.clock.now() - run.started_at) > grace:
-        why = f"it would begin {waited.total_seconds():.0f} s after its claim; its misfire_grace_time is {grace}"
-        raise GiveUp(why, failure_type="MISFIRED")
+        error = f"started {waited.total_seconds():.0f} s after its claim, but misfire_grace_time is {grace}"
+        raise GiveUp(error, failure_type="MISFIRED")
     if f":{services.WORKER}:" not in (run.worker_instance or ""):
-        why = f"{run.worker_instance} is not {services.WORKER}: start `python -m apps.dailybrief.worker`"
-        raise GiveUp(why, failure_type="WRONG_WORKER")
+        error = f"{run.worker_instance} is not {services.WORKER}; start `python -m apps.dailybrief.worker`"
+        raise GiveUp(error, failure_type="WRONG_WORKER")

@@ -1,4 +1,4 @@
-"""Logs: every line is a JSON object: time, level, logger, message, and whatever fields the record brings."""
+"""Logs: each line is a JSON object with time, level, logger, message, and the fields of the record."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from typing import Any
 log = logging.getLogger("dailybrief")
 
 
-def tell(event: str, *, level: int = logging.INFO, **fields: Any) -> None:
-    """Log something that machines are to find again: `event` is its stable name."""
+def log_event(event: str, *, level: int = logging.INFO, **fields: Any) -> None:
+    """Log an event with a stable name, which log queries can rely on."""
     log.log(level, event, extra={"fields": {"event": event} | fields})
 
 
 def to_stdout(level: str = "INFO") -> None:
-    """Let every logger of this process write JSON lines to standard output."""
+    """Make every logger of this process write JSON lines to standard output."""
     handler = logging.StreamHandler(sys.stdout)
     handler.setFormatter(JsonLines())
     logging.basicConfig(level=level, handlers=[handler], force=True)
 
 
 class JsonLines(logging.Formatter):
-    """A record as one line of JSON; a traceback is a field of it."""
+    """Formats a record as one line of JSON; a traceback is in the field `error`."""
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {

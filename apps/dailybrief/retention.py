@@ -1,8 +1,8 @@
-"""Retention: delete what is old, unless an edition refers to it.
+"""Retention: deletes old articles and events that are in no edition.
 
-Only tables in PURGE_ALLOWED are touched, in one transaction. An event goes as a whole, with its articles, when nothing
-has happened to it since the cut-off; so the count of an event that stays is never wrong. What an edition refers to is
-spared by the conditions below, and by foreign keys and triggers should they ever be wrong: then nothing is deleted.
+It deletes only from tables in PURGE_ALLOWED, in one transaction. An event is deleted with all of its articles once it
+has not changed since the cut-off, so the article count of a remaining event is always right. The conditions below keep
+everything that an edition refers to. If a condition were wrong, foreign keys and triggers would refuse the deletion.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any, cast
 from sqlalchemy import ColumnElement, CursorResult, delete, exists, literal, select
 from sqlalchemy.orm import Session
 
-from apps.dailybrief.events.clustering import INSERT, take_turn
-from apps.dailybrief.logs import tell
+from apps.dailybrief.events.clustering import INSERT, lock_clusters
+from apps.dailybrief.logs import log_event
 from apps.dailybrief.settings import Settings
 from apps.dailybrief.tables import (
     PURGE_ALLOWED,
@@ -30,24 +30,25 @@ from apps.shared.database import Database, Instant
 
 
 class NotPurgeable(Exception):
-    """That table is not in PURGE_ALLOWED; nothing was deleted."""
+    """The table is not in PURGE_ALLOWED; nothing was deleted."""
 
     code = "not_purgeable"
 
 
 def clean(
-    database: Database, settings: Settings, *, now: datetime, written: Callable[[int], None] = lambda rows: None
+    database: Database, settings: Settings, *, now: datetime, on_progress: Callable[[int], None] = lambda rows: None
 ) -> dict[str, int]:
-    """Delete what was published, fetched and linked before `now` - `retain_articles`; tells how many rows of what.
+    """Delete rows that were published, fetched and linked before `now - retain_articles`.
 
-    The counts are the job's result, which the worker logs. `written` is told their sum once they are committed.
+    Returns the number of deleted rows per table, which is the result of the job and is logged by the worker.
+    `on_progress` is called with the sum after the commit.
 
     clean(database, settings, now=scheduled_for)
     # {"rows": 912, "cluster_articles": 420, "clusters": 71, "raw_articles": 421}
     """
     before = now - settings.retain_articles
     with database.write() as session:
-        take_turn(session)
+        lock_clusters(session)
         old = (
             select(Cluster.id)
             .where(Cluster.last_at < before, Cluster.updated_at < before)
@@ -63,18 +64,18 @@ def clean(
             & ~exists().where(ClusterArticle.raw_article_id == RawArticle.id)
             & ~exists().where(EditionArticle.raw_article_id == RawArticle.id)
         )
-        forget(session, old_articles, now=now)
+        remember_undated(session, old_articles, now=now)
         deleted["raw_articles"] = purge(session, RawArticle, old_articles)
-    tell("retention_deleted", before=before, **deleted)
+    log_event("retention_deleted", before=before, **deleted)
     rows = sum(deleted.values())
-    written(rows)
+    on_progress(rows)
     return {"rows": rows} | deleted
 
 
-def forget(session: Session, condition: ColumnElement[bool], *, now: datetime) -> None:
-    """Remember the addresses of those articles that no date would keep from coming in as new.
+def remember_undated(session: Session, condition: ColumnElement[bool], *, now: datetime) -> None:
+    """Record the URLs of undated articles before they are deleted, so that they are not stored again as new.
 
-    Where a feed says no date, or one that is still to come, an article counts as published when it was fetched.
+    An article without a date, or with a date in the future, gets the time of its fetch as `published_at`.
     """
     undated = select(RawArticle.url, literal(now, Instant)).where(
         condition, RawArticle.published_at == RawArticle.fetched_at
@@ -84,8 +85,8 @@ def forget(session: Session, condition: ColumnElement[bool], *, now: datetime) -
 
 
 def purge(session: Session, table: type[Table], condition: ColumnElement[bool]) -> int:
-    """Delete the rows for which that holds, if the table allows it; tells how many."""
+    """Delete the rows that match, if the table is in PURGE_ALLOWED; return how many."""
     if table.__tablename__ not in PURGE_ALLOWED:
-        raise NotPurgeable(f"rows of {table.__tablename__} are never purged")
+        raise NotPurgeable(f"rows of {table.__tablename__} are never deleted; allowed: {', '.join(PURGE_ALLOWED)}")
     statement = delete(table).where(condition).execution_options(synchronize_session=False)
     return cast("CursorResult[Any]", session.execute(statement)).rowcount

@@ -1,12 +1,12 @@
-"""Schedules: when each job is due, and on which terms.
+"""Schedules: when each job is due, and what happens to late or overlapping slots.
 
     rss_ingestion      reads the feeds
-    event_clustering   groups what came
-    retention_cleanup  deletes what is old
-    publish_brief      publishes the brief of the day; the last one
+    event_clustering   groups new articles into events
+    retention_cleanup  deletes old articles
+    publish_brief      publishes the brief of the day; the last job of a day
 
-APScheduler's cron trigger says the times. Everything else is the engine's: it claims each (job, time) once, and decides
-by max_instances, coalesce and misfire_grace_time what becomes of a late or overlapping slot.
+APScheduler's cron trigger computes the times. The engine does the rest: it claims each (job, time) once, and applies
+max_instances, coalesce and misfire_grace_time to late and overlapping slots.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from datetime import timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from apps.dailybrief.cron_trigger import WallClock
+from apps.dailybrief.cron_trigger import WallClockTrigger
 from apps.dailybrief.settings import Settings
 from holdfast import Holdfast, Job
 
@@ -28,12 +28,12 @@ PREFIXES = {
     "retention_cleanup": "retention",
     "publish_brief": "publishing",
 }
-"""What the settings of each job begin with."""
+"""The prefix of each job's settings."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Planned:
-    """A job's times; `expected` is the longest that it should take, and after twice that it is stopped."""
+class JobSchedule:
+    """The schedule of one job. `at` is a cron expression; the job is stopped after twice the time in `expected`."""
 
     name: str
     at: str
@@ -43,33 +43,33 @@ class Planned:
     misfire_grace_time: timedelta
 
 
-TERMS = tuple(field.name for field in fields(Planned) if field.name != "name")
+OPTIONS = tuple(field.name for field in fields(JobSchedule) if field.name != "name")
 
 
-def plan(settings: Settings) -> tuple[Planned, ...]:
-    """All four, in the order of a day."""
-    return tuple(_planned(settings, name, prefix) for name, prefix in PREFIXES.items())
+def job_schedules(settings: Settings) -> tuple[JobSchedule, ...]:
+    """The schedules of all four jobs."""
+    return tuple(_job_schedule(settings, name, prefix) for name, prefix in PREFIXES.items())
 
 
-def _planned(settings: Settings, name: str, prefix: str) -> Planned:
-    return Planned(name=name, **{term: getattr(settings, f"{prefix}_{term}") for term in TERMS})
+def _job_schedule(settings: Settings, name: str, prefix: str) -> JobSchedule:
+    return JobSchedule(name=name, **{option: getattr(settings, f"{prefix}_{option}") for option in OPTIONS})
 
 
-def put(hf: Holdfast, planned: Planned, zone: ZoneInfo, function: Callable[..., Any]) -> Job[..., Any]:
-    """Give a function its times. It runs in a process of its own: what is over its time is killed, not asked."""
+def add(hf: Holdfast, schedule: JobSchedule, zone: ZoneInfo, function: Callable[..., Any]) -> Job[..., Any]:
+    """Register a function as a scheduled job. Each run has its own process, which is killed after its timeout."""
     job = hf.job(
-        name=planned.name,
+        name=schedule.name,
         queue=QUEUE,
         isolation="process",
-        only_from_code=True,  # a run without a slot would do nothing
+        only_from_code=True,  # a run without a slot would fail
         start_at="/job-runs",
     )(function)
     scheduled: Job[..., Any] = hf.schedule(
-        WallClock(planned.at, zone),
-        max_instances=planned.max_instances,
-        coalesce=planned.coalesce,
-        misfire_grace=planned.misfire_grace_time,
-        expected_runtime=planned.expected,
-        audit=True,
+        WallClockTrigger(schedule.at, zone),
+        max_instances=schedule.max_instances,
+        coalesce=schedule.coalesce,
+        misfire_grace=schedule.misfire_grace_time,
+        expected_runtime=schedule.expected,
+        keep_forever=True,
     )(job)
     return scheduled

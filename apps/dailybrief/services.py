@@ -1,7 +1,7 @@
-"""Services: there are two, and a process is one of them for as long as it lives.
+"""Services: a process is either the web service or the worker, and never changes.
 
-k2dailybrief-web      shows, takes in feeds, triggers a slot by hand; never schedules
-k2dailybrief-worker   schedules and runs the jobs; one is active at a time
+k2dailybrief-web      serves the pages, adds feeds, triggers slots by hand; never schedules
+k2dailybrief-worker   schedules and runs the jobs; only one is active at a time
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ Service = Literal["k2dailybrief-web", "k2dailybrief-worker"]
 WEB: Service = "k2dailybrief-web"
 WORKER: Service = "k2dailybrief-worker"
 
-_this: Service | None = None
+_current: Service | None = None
 
 
 class WrongService(Exception):
-    """This process is the other service already."""
+    """This process is already the other service."""
 
     code = "wrong_service"
 
 
-def become(service: Service) -> None:
-    """Say which service this process is, once and for ever."""
-    global _this
-    if _this not in (None, service):
-        raise WrongService(f"this process is {_this}, and can't be {service} too: start that one by itself")
-    _this = service
+def declare(service: Service) -> None:
+    """Declare which service this process is."""
+    global _current
+    if _current not in (None, service):
+        raise WrongService(f"this process is {_current} and can't also be {service}; start {service} by itself")
+    _current = service
 
 
-def this() -> Service | None:
-    return _this
+def current() -> Service | None:
+    return _current

@@ -1,4 +1,4 @@
-"""Tables: what the newsroom keeps.
+"""Tables of the daily brief.
 
     feeds ──▶ raw_articles ──cluster_articles──▶ clusters
                    ▲                                ▲
@@ -7,8 +7,8 @@
                                     ▼
                                 editions       written once: the database refuses to change or delete a row
 
-`raw_articles`, `cluster_articles` and `clusters` may be purged, unless an edition refers to them; see PURGE_ALLOWED.
-The engine's tables (`holdfast_…`) and the view `job_runs` over them stand in the same database.
+Retention may delete rows of `raw_articles`, `cluster_articles` and `clusters` that no edition refers to; see
+PURGE_ALLOWED. The engine's tables (`holdfast_…`) and the view `job_runs` are in the same database.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from apps.shared.database import Instant
 
 PURGE_ALLOWED = ("cluster_articles", "clusters", "raw_articles")
-"""Retention may delete rows of these, and of no other table."""
+"""The only tables from which retention may delete rows."""
 
 
 class Table(DeclarativeBase):
@@ -30,7 +30,7 @@ class Table(DeclarativeBase):
 
 
 class Feed(Table):
-    """Where articles come from, and how the last fetch went. `etag` and `last_modified` are sent back as they came."""
+    """A feed and the result of its last fetch. The next request sends `etag` and `last_modified` unchanged."""
 
     __tablename__ = "feeds"
 
@@ -40,7 +40,7 @@ class Feed(Table):
     site_url: Mapped[str | None]
     added_at: Mapped[datetime]
     removed_at: Mapped[datetime | None]
-    """A feed that was removed is not fetched any more; its articles stay."""
+    """A removed feed is not fetched any more; its articles stay."""
     etag: Mapped[str | None]
     last_modified: Mapped[str | None]
     last_fetch_at: Mapped[datetime | None]
@@ -53,30 +53,30 @@ class Feed(Table):
 
 
 class RawArticle(Table):
-    """An article as a feed brought it. `summary` is plain text; `content_html` is sanitised already."""
+    """An article of a feed. `summary` is plain text; `content_html` is sanitised."""
 
     __tablename__ = "raw_articles"
 
     id: Mapped[int] = mapped_column(primary_key=True)
     feed_id: Mapped[int] = mapped_column(ForeignKey("feeds.id", ondelete="restrict"), index=True)
     url: Mapped[str] = mapped_column(String(2000), unique=True)
-    """Canonical: the same article has the same one in every feed."""
+    """The canonical URL, which is the same for an article in every feed."""
     guid: Mapped[str | None]
     source: Mapped[str]
-    """Who reports it, as the reader sees it."""
+    """The name of the publisher that readers see."""
     title: Mapped[str]
     summary: Mapped[str] = mapped_column(default="")
     content_html: Mapped[str] = mapped_column(default="")
     author: Mapped[str | None]
     published_at: Mapped[datetime] = mapped_column(index=True)
-    """As the feed says, or the time of the fetch if it says nothing credible."""
+    """The date in the feed, or the time of the fetch if the feed has no plausible date."""
     fetched_at: Mapped[datetime] = mapped_column(index=True)
 
 
 class ForgottenArticle(Table):
-    """The address of an article that retention deleted, and of which no feed said when it was published.
+    """The URL of a deleted article without a date.
 
-    A feed may list it for years. Nothing but this tells that it is not new.
+    Its feed may list it for years. Without this row it would be stored as a new article each time.
     """
 
     __tablename__ = "forgotten_articles"
@@ -86,10 +86,10 @@ class ForgottenArticle(Table):
 
 
 class Cluster(Table):
-    """An event: what several articles report. `article_count` is how many links it has."""
+    """An event that articles report. `article_count` is the number of its links."""
 
     __tablename__ = "clusters"
-    __table_args__ = ({"sqlite_autoincrement": True},)  # no event ever gets the address of one that was purged
+    __table_args__ = ({"sqlite_autoincrement": True},)  # the id, and so the URL, of a deleted event is never reused
 
     id: Mapped[int] = mapped_column(primary_key=True)
     title: Mapped[str]
@@ -97,19 +97,19 @@ class Cluster(Table):
     """One sentence."""
     article_count: Mapped[int] = mapped_column(default=0)
     first_at: Mapped[datetime]
-    """When its earliest article was published."""
+    """When the earliest article was published."""
     last_at: Mapped[datetime] = mapped_column(index=True)
     updated_at: Mapped[datetime]
 
 
 class ClusterArticle(Table):
-    """That an article belongs to an event; to one at most."""
+    """The link of an article to its event. An article has at most one."""
 
     __tablename__ = "cluster_articles"
     __table_args__ = (
         UniqueConstraint("cluster_id", "raw_article_id"),
         UniqueConstraint("raw_article_id"),
-        {"sqlite_autoincrement": True},  # a later link has a higher id: so a clustering knows that another was here
+        {"sqlite_autoincrement": True},  # a later link has a higher id, which shows concurrent clustering
     )
 
     id: Mapped[int] = mapped_column(primary_key=True)
@@ -119,7 +119,7 @@ class ClusterArticle(Table):
 
 
 class Edition(Table):
-    """The brief of one day in one time zone, as it was published. Nothing changes it."""
+    """The published brief of one day in one time zone. It is never changed."""
 
     __tablename__ = "editions"
     __table_args__ = (UniqueConstraint("day", "time_zone"),)
@@ -133,11 +133,11 @@ class Edition(Table):
     html: Mapped[str]
     json_feed: Mapped[str]
     sha256: Mapped[str] = mapped_column(String(64))
-    """Of the three forms together: what was published can be checked for ever."""
+    """The hash of all three formats, to verify that the edition is unchanged."""
 
 
 class EditionArticle(Table):
-    """What an edition refers to, in its order. Nothing changes it, and retention spares what it names."""
+    """An article in an edition, with its event and position. It is never changed, and retention keeps both."""
 
     __tablename__ = "edition_articles"
     __table_args__ = (Index("edition_articles_raw_article", "raw_article_id"),)
@@ -149,8 +149,8 @@ class EditionArticle(Table):
 
 
 IMMUTABLE = ("editions", "edition_articles")
-REFERRED = {"raw_articles": "raw_article_id", "clusters": "cluster_id"}
-"""What `edition_articles` refers to, and by which column."""
+REFERENCED = {"raw_articles": "raw_article_id", "clusters": "cluster_id"}
+"""The tables that `edition_articles` refers to, with the column."""
 
 REFUSE = {
     "sqlite": """
@@ -167,8 +167,8 @@ NEVER_CHANGES = """
     create or replace function dailybrief_never_changes() returns trigger language plpgsql
     as $$ begin raise exception 'a row of %% never changes', tg_table_name using errcode = 'restrict_violation'; end $$
 """
-# The foreign keys say the same, but SQLite heeds them only on connections that ask for it; a shell does not.
-SPARE = """
+# SQLite enforces foreign keys only on connections that enable them, and its shell does not.
+PROTECT_REFERENCED = """
     create trigger if not exists {table}_spared before delete on {table}
     when exists (select 1 from edition_articles where {column} = old.id)
     begin select raise(abort, 'an edition refers to this row of {table}'); end
@@ -176,14 +176,14 @@ SPARE = """
 
 
 def protect(connection: Connection) -> None:
-    """Let the database refuse changes of an edition, and the deletion of what one refers to."""
+    """Create triggers that refuse changes to editions and the deletion of rows that they refer to."""
     kind = connection.dialect.name
     if kind == "postgresql":
-        connection.exec_driver_sql("select pg_advisory_xact_lock(7261094)")  # two processes may do it at once
+        connection.exec_driver_sql("select pg_advisory_xact_lock(7261094)")  # two processes may run this at once
         connection.exec_driver_sql(NEVER_CHANGES)
     for table in IMMUTABLE:
         for verb in VERBS[kind]:
             connection.exec_driver_sql(REFUSE[kind].format(table=table, verb=verb))
     if kind == "sqlite":
-        for table, column in REFERRED.items():
-            connection.exec_driver_sql(SPARE.format(table=table, column=column))
+        for table, column in REFERENCED.items():
+            connection.exec_driver_sql(PROTECT_REFERENCED.format(table=table, column=column))

@@ -1,7 +1,7 @@
 """k2dailybrief-web: `gunicorn -c python:apps.dailybrief.gunicorn_config` serves `app`.
 
-It shows the brief, takes in feeds and triggers slots by hand. It can't schedule: this process has declared itself the
-web service, and the worker's code refuses to start in it.
+It serves the pages, adds feeds and triggers slots by hand. It can't schedule: this process is declared as the web
+service, and the worker refuses to start in it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from holdfast.web import Site, create_app
 
 HERE = Path(__file__).parent
 
-services.become(services.WEB)
+services.declare(services.WEB)
 jobs.prepare()
 
 site = Site(
@@ -29,8 +29,8 @@ site.include(brief.router(site, database=jobs.database, settings=jobs.settings))
 site.include(events.router(site, database=jobs.database))
 site.include(editions.router(site, database=jobs.database, settings=jobs.settings))
 site.include(feeds.router(site, database=jobs.database, settings=jobs.settings))
-jobs_by_name = tuple(planned.name for planned in schedules.plan(jobs.settings))
-site.include(job_runs.router(site, database=jobs.database, jobs=jobs_by_name))
+job_names = tuple(schedule.name for schedule in schedules.job_schedules(jobs.settings))
+site.include(job_runs.router(site, database=jobs.database, jobs=job_names))
 site.include(service.router(site))
 
 app = create_app(site, hosts=jobs.settings.allowed_hosts)

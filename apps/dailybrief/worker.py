@@ -1,7 +1,7 @@
-"""k2dailybrief-worker: `python -m apps.dailybrief.worker` schedules and runs the jobs until it is told to stop.
+"""k2dailybrief-worker: `python -m apps.dailybrief.worker` schedules and runs the jobs until SIGTERM.
 
-Only one is active. A second one waits for one lease at most; if the first is heard in that time, it says who that is
-and exits with 3. A setting that can't be used ends it with 2 before anything is touched.
+Only one worker is active. A second one waits for up to one lease; if the first is still alive by then, the second
+prints its id and exits with 3. An invalid setting ends the worker with 2 before it changes anything.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ EXIT_SETTINGS = 2
 def main() -> int:
     logs.to_stdout()
     try:
-        from apps.dailybrief import worker_loop  # reads the settings when it is imported
+        from apps.dailybrief import worker_loop  # importing it reads the settings
     except InvalidSetting as error:
-        logs.tell("invalid_settings", level=logging.ERROR, code=error.code, error=str(error))
+        logs.log_event("invalid_settings", level=logging.ERROR, code=error.code, error=str(error))
         return EXIT_SETTINGS
-    return worker_loop.begin()
+    return worker_loop.run()
 
 
 if __name__ == "__main__":

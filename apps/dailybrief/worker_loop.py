@@ -1,6 +1,6 @@
-"""Worker loop: what the worker does from its start to its end.
+"""Worker loop: the life of the worker process.
 
-take the name ──▶ recover what the one before left ──▶ schedule and run ──▶ SIGTERM: finish, give the name back
+claim the exclusive name ──▶ fail runs that the last worker left ──▶ schedule and run jobs ──▶ SIGTERM: finish, release
 """
 
 from __future__ import annotations
@@ -16,47 +16,47 @@ from apps.shared.stop_signal import stop_event
 from holdfast import HoldfastError, WorkerExists
 
 EXIT_EXISTS, EXIT_LOST = 3, 1
-WAIT = 60  # seconds for a database that restarts or is not up yet
-PLACES = 4  # one for each job: none has a second run
+DATABASE_WAIT = 60  # seconds for a database that is starting
+CONCURRENCY = 4  # one per job, because runs of a job never overlap
 
 
-def begin() -> int:
-    """Work until a signal comes, or until someone else has the name; the exit code."""
-    services.become(services.WORKER)
+def run() -> int:
+    """Work until a signal, or until another worker has taken the name; return the exit code."""
+    services.declare(services.WORKER)
     stop = stop_event()
     with jobs.hf:
         try:
-            jobs.hf.start(wait=WAIT)
+            jobs.hf.start(wait=DATABASE_WAIT)
             jobs.prepare()
             return work(stop)
         except WorkerExists as error:
-            logs.tell("worker_refused", level=logging.ERROR, code=error.code, error=str(error))
+            logs.log_event("worker_refused", level=logging.ERROR, code=error.code, error=str(error))
             return EXIT_EXISTS
         except HoldfastError as error:
-            logs.tell("worker_lost", level=logging.ERROR, code=error.code, error=str(error))
+            logs.log_event("worker_lost", level=logging.ERROR, code=error.code, error=str(error))
             return EXIT_LOST
 
 
 def work(stop: threading.Event) -> int:
-    """Be the worker until told to stop, or until the name is lost."""
+    """Schedule and run jobs until `stop` is set, or until the exclusive name is lost."""
     hf = jobs.hf
     began_at = hf.clock.now()
     worker = hf.worker(
         queues=[QUEUE],
-        concurrency=PLACES,
+        concurrency=CONCURRENCY,
         exclusive=services.WORKER,
         unknown=jobs.settings.unknown_instances,
         schedules=True,
     )
     worker.start()
-    tell_recovery(began_at)
+    log_recovery(began_at)
     job_log = JobLog(hf, jobs.database, since=began_at)
     job_log.start()
-    logs.tell("worker_ready", worker=worker.id, jobs=[schedule.name for schedule in hf.schedules.list()])
+    logs.log_event("worker_ready", worker=worker.id, jobs=[schedule.name for schedule in hf.schedules.list()])
     while worker.alive and not stop.wait(0.2):
         pass
     lost = not worker.alive
-    logs.tell("worker_stops", worker=worker.id, lost=lost)
+    logs.log_event("worker_stopping", worker=worker.id, lost=lost)
     try:
         worker.join() if lost else worker.stop()
     finally:
@@ -64,11 +64,11 @@ def work(stop: threading.Event) -> int:
     return EXIT_LOST if lost else 0
 
 
-def tell_recovery(began_at: datetime) -> None:
-    """Say what an earlier worker left running; it has been failed before anything was scheduled, and counted."""
+def log_recovery(began_at: datetime) -> None:
+    """Log the runs that an earlier worker left running, which have just been failed."""
     with jobs.database.read() as session:
         recovered = [run for run in job_runs.since(session, began_at) if run.error_message == job_runs.RECOVERED]
-    logs.tell(
+    logs.log_event(
         job_runs.RECOVERED,
         level=logging.WARNING if recovered else logging.INFO,
         runs=len(recovered),

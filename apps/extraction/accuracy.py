@@ -1,7 +1,7 @@
-"""python -m apps.extraction.accuracy: how much of what the labelled samples state the reader of this machine finds.
+"""Accuracy: how many fields of the labelled samples the local reader finds.
 
-It prints a table: for each field how often it is labelled, found, and found with the right value. `samples/labels.json`
-says what a person would note down from each sample, whether our rules can find it or not.
+`python -m apps.extraction.accuracy` prints a table: how often each field is labelled, found, and found with the right
+value. `samples/labels.json` has the fields that a person would note down, whether the reader can find them or not.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from apps.extraction.fields import fields
 
 SAMPLES = Path(__file__).parent / "samples"
 RECALL, PRECISION = 0.72, 0.91
-"""Of all fields together, as the table says; pages show them."""
+"""The values for all fields together, from the table; the page of a document shows them."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Score:
-    """How often a field is labelled, found, and both with the same value."""
+    """How often a field is labelled, how often it is found, and how often it is found with the labelled value."""
 
     labelled: int
     found: int
@@ -38,22 +38,22 @@ class Score:
 
 
 def scores() -> dict[str, Score]:
-    """The score of each field, then of all together."""
+    """Return the score of each field, then of all together."""
     from apps.extraction.read_pdf import read
 
     labelled, found = Counter[tuple[str, str, str]](), Counter[tuple[str, str, str]]()
     labels: dict[str, dict[str, str]] = json.loads((SAMPLES / "labels.json").read_text("utf-8"))
-    for document, stated in labels.items():
+    for document, expected in labels.items():
         analysis = read((SAMPLES / document).read_bytes(), most_pages=100, most_characters=1_000_000)
-        labelled.update((document, name, value) for name, value in stated.items())
+        labelled.update((document, name, value) for name, value in expected.items())
         found.update((document, field.name, field.value) for field in fields(analysis))
     names = dict.fromkeys(name for _, name, _ in [*labelled, *found])
     return {name: _score(labelled, found, name) for name in names} | {"all": _score(labelled, found, None)}
 
 
 def _score(labelled: Counter[tuple[str, str, str]], found: Counter[tuple[str, str, str]], name: str | None) -> Score:
-    def count(of: Counter[tuple[str, str, str]]) -> int:
-        return sum(number for (_, each, _), number in of.items() if name in (None, each))
+    def count(counter: Counter[tuple[str, str, str]]) -> int:
+        return sum(number for (_, each, _), number in counter.items() if name in (None, each))
 
     return Score(labelled=count(labelled), found=count(found), right=count(labelled & found))
 

@@ -1,6 +1,7 @@
-"""Analysis: what was read in a document, whoever has read it. It is kept as JSON until all of it is in the tables.
+"""Analysis: the text, tables and pairs that were read in a document, in one form for all readers.
 
-What comes from outside is checked here, and its texts are cleaned of what a database or a page can't have.
+It is stored as JSON until its contents are in the tables. Data from a service is validated here, and characters that a
+database can't store or a page can't show are removed.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ Text = Annotated[str, BeforeValidator(clean)]
 
 
 class Unreadable(Exception):
-    """The document itself is the reason: trying again is of no use. `reason` is a stable word."""
+    """The document can't be read, and trying again would not help. `failure_type` is a stable word."""
 
-    def __init__(self, reason: str, said: str) -> None:
-        super().__init__(said)
-        self.reason = reason
+    def __init__(self, failure_type: str, message: str) -> None:
+        super().__init__(message)
+        self.failure_type = failure_type
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +36,7 @@ class Cell:
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """A table as it stands on a page; what spans several cells stands in the first."""
+    """A table on a page. The text of a cell that spans several is in the first of them."""
 
     page: PageNumber
     rows: Count
@@ -45,7 +46,7 @@ class Table:
 
 @dataclass(frozen=True, kw_only=True)
 class Pair:
-    """A name and the value that stands beside it."""
+    """A name and the value beside it."""
 
     page: PageNumber
     name: Text
@@ -61,34 +62,36 @@ class Page:
 
 @dataclass(frozen=True, kw_only=True)
 class Analysis:
-    """What a document says."""
+    """The contents of a document."""
 
     pages: list[Page]
     tables: list[Table] = field(default_factory=list)
     pairs: list[Pair] = field(default_factory=list)
 
     def to_json(self) -> bytes:
-        return _form.dump_json(self)
+        return _adapter.dump_json(self)
 
     @classmethod
-    def from_json(cls, kept: bytes) -> Analysis:
-        return _form.validate_json(kept)
+    def from_json(cls, stored: bytes) -> Analysis:
+        return _adapter.validate_json(stored)
 
     def checked(self) -> Analysis:
-        """The same, clean; ValueError or TypeError if it is none: a page twice, a text that is a number."""
-        found = _form.validate_python(asdict(self))
-        if len({page.number for page in found.pages}) < len(found.pages):
-            raise ValueError("a page comes twice")
-        return found
+        """Return a validated and cleaned copy; raise ValueError or TypeError if a value is wrong."""
+        copy = _adapter.validate_python(asdict(self))
+        if len({page.number for page in copy.pages}) < len(copy.pages):
+            raise ValueError("two pages have the same number")
+        return copy
 
 
-_form: TypeAdapter[Analysis] = TypeAdapter(Analysis)
+_adapter: TypeAdapter[Analysis] = TypeAdapter(Analysis)
 
 
-def bounded(analysis: Analysis, *, most_pages: int, most_characters: int) -> Analysis:
-    """The same, or Unreadable if there is more of it than is taken."""
+def check_size(analysis: Analysis, *, most_pages: int, most_characters: int) -> Analysis:
+    """Return the analysis, or raise Unreadable if it has too many pages or characters."""
     if len(analysis.pages) > most_pages:
-        raise Unreadable("TOO_MANY_PAGES", f"it has {len(analysis.pages)} pages; {most_pages} are read at most")
+        raise Unreadable(
+            "TOO_MANY_PAGES", f"the document has {len(analysis.pages):,} pages; the limit is {most_pages:,}"
+        )
     if sum(len(page.text) for page in analysis.pages) > most_characters:
-        raise Unreadable("TOO_LONG", f"it has more than {most_characters} characters")
+        raise Unreadable("TOO_LONG", f"the document has more than {most_characters:,} characters, the limit")
     return analysis

@@ -1,4 +1,4 @@
-"""Extraction, as the system knows it."""
+"""Application: how `./run` starts, shows and checks the extraction application."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from apps.shared.definition import Application, PageLink, Process, serve
 application = Application(
     name="extraction",
     title="Extraction",
-    shows="PDFs become fields and vectors in the background; ask a question and see the passage that answers it.",
+    shows="PDFs are read in the background. Then ask a question and see the passage that answers it.",
     queues=("extraction",),
     processes=(
         serve("apps.extraction.web:site", "--log-level", "info", settings={"EXTRACTION_SAMPLES": "true"}),
@@ -16,14 +16,14 @@ application = Application(
             name="worker",
             module="holdfast",
             arguments=("worker", "apps.extraction.jobs:hf", "-q", "extraction", "-c", "4"),
-            ready=" serves ",
+            ready=" started on ",
         ),
     ),
     page="/documents",
     links=(
-        PageLink(what="A question, and the passage that answers it", path="/search?q=who+repairs+the+roof"),
-        PageLink(what="A document's text with its fields", path="/documents"),
-        PageLink(what="What each run remembers, step by step", path="/holdfast/runs"),
+        PageLink(what="Search: a question and the passages that answer it", path="/search?q=who+repairs+the+roof"),
+        PageLink(what="Documents: the text of each one and its fields", path="/documents"),
+        PageLink(what="Runs: the steps of each run and their stored results", path="/holdfast/runs"),
     ),
     check=check,
 )

@@ -1,4 +1,4 @@
-"""Checks of extraction: the samples are read, fields and passages are right, and a question finds its answer."""
+"""Checks: the samples are read, their fields are right, and questions find the right passages."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ FIELDS = {
 
 
 def check(client: CheckClient) -> Iterator[Checked]:
-    """Wait until every sample has come to its end, then look at what came of them."""
-    found = client.until(lambda: _ended(client), "every sample was processed, or failed")
-    states = {name: document["status"] for name, document in found.items()}
+    """Wait until all samples have been processed or have failed, then check the results."""
+    documents = client.until(lambda: _finished_documents(client), "every sample has been processed or has failed")
+    states = {name: document["status"] for name, document in documents.items()}
     expected = {name: "Failed" if name == "scan.pdf" else "Processed" for name in states}
-    yield Checked(what=f"{len(states)} documents have ended as they should", fault=difference(states, expected))
-    scan = found["scan.pdf"]["job"]
-    said = (scan["status"], scan["attempts"], "pictures without text" in (scan["error_log"] or ""))
-    yield Checked(what="a scan without text has failed and says why", fault=difference(said, ("FAILED", 1, True)))
-    for name, wanted in FIELDS.items():
-        detail = client.get(f"/documents/{found[name]['id']}")
+    yield Checked(what=f"{len(states)} documents have the expected status", fault=difference(states, expected))
+    scan = documents["scan.pdf"]["job"]
+    outcome = (scan["status"], scan["attempts"], "images without text" in (scan["error_log"] or ""))
+    yield Checked(what="a scan without text has failed with the reason", fault=difference(outcome, ("FAILED", 1, True)))
+    for name, expected_fields in FIELDS.items():
+        detail = client.get(f"/documents/{documents[name]['id']}")
         fields = {field["name"]: field["value"] for field in detail["fields"]}
-        told = {field: fields.get(field) for field in wanted}
-        yield Checked(what=f"the fields of {name} were read", fault=difference(told, wanted))
+        actual = {field: fields.get(field) for field in expected_fields}
+        yield Checked(what=f"the fields of {name} were read", fault=difference(actual, expected_fields))
     for question, (name, words) in QUESTIONS.items():
         first = client.get("/search", q=question)["passages"][0]
         right = first["document"] == name and words in " ".join(first["text"].split())
-        fault = None if right else f"the first passage is of {first['document']}: {first['text']!r}"
-        yield Checked(what=f"{question}", fault=fault)
+        fault = None if right else f"the first passage is from {first['document']}: {first['text']!r}"
+        yield Checked(what=question, fault=fault)
 
 
-def _ended(client: CheckClient) -> dict[str, Any] | None:
+def _finished_documents(client: CheckClient) -> dict[str, Any] | None:
     documents = client.get("/documents")["documents"]
     if len(documents) < 6 or any(document["status"] == "Processing" for document in documents):
         return None

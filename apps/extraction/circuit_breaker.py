@@ -1,10 +1,11 @@
 """Circuit breaker: stops calls to a failing service, so that it does not use up every document's attempts.
 
-    closed ──failures in a row──▶ open until … ──over──▶ one may try ──well──▶ closed
+    closed ──failures in a row──▶ open ──pause over──▶ one trial call ──succeeds──▶ closed
                                     ▲                        │ fails: open again, for twice as long
                                     └────────────────────────┘
 
-It is a row of the database, so all processes know. Who tries and dies is followed by another after a pause.
+The state is a row in the database, so all processes share it. If the process that makes the trial call dies, another
+one makes it after a further pause.
 """
 
 from __future__ import annotations
@@ -17,87 +18,89 @@ from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from apps.extraction.analysis import Unreadable
-from apps.extraction.providers import BlobMissing, Trouble
+from apps.extraction.providers import BlobMissing, ServiceError
 from apps.extraction.tables import Service
 from apps.shared.database import Database
 
 T = TypeVar("T")
-LONGEST = timedelta(minutes=15)
+MAX_PAUSE = timedelta(minutes=15)
 SERVICES = ("blobs", "documents", "reader", "embeddings", "local model")
 
 
-class Away(Exception):
-    """The service is left alone for a while: nothing was asked."""
+class CircuitOpen(Exception):
+    """The service failed too often and is not called for a while."""
 
     def __init__(self, provider: str, wait: timedelta) -> None:
-        super().__init__(f"{provider} is left alone for {wait.total_seconds():.0f} s, because it failed too often")
+        super().__init__(
+            f"{provider}: not called, because it failed too often; try again in {wait.total_seconds():.0f} s"
+        )
         self.wait = wait
 
 
 class CircuitBreaker:
-    """`pause` is how long a service is left alone after `failures` in a row; each time twice as long."""
+    """After `failures` in a row, a service is not called for `pause`; after each failed trial, for twice as long."""
 
     def __init__(self, database: Database, *, failures: int, pause: timedelta, now: Callable[[], datetime]) -> None:
-        self._database, self._most, self._pause, self._now = database, failures, pause, now
+        self._database, self._max_failures, self._pause, self._now = database, failures, pause, now
 
-    def ask(self, provider: str, question: Callable[[], T]) -> T:
-        """What the service answers, or Away; what it comes to is noted."""
-        on_trial = self._enter(provider)
+    def call(self, provider: str, request: Callable[[], T]) -> T:
+        """Call a service and record whether it is reachable; raise CircuitOpen if it must not be called now."""
+        is_trial = self._enter(provider)
         try:
-            answer = question()
-        except Trouble as error:
-            if error.alive:
-                self._well(provider)
+            answer = request()
+        except ServiceError as error:
+            if error.reachable:
+                self._succeeded(provider)
             else:
-                self._failed(provider, str(error), on_trial=on_trial)
+                self._failed(provider, str(error), is_trial=is_trial)
             raise
         except (Unreadable, BlobMissing):
-            self._well(provider)  # it has answered, and says no
+            self._succeeded(provider)  # the service answered, even if the answer is a refusal
             raise
-        self._well(provider)
+        self._succeeded(provider)
         return answer
 
     def _enter(self, provider: str) -> bool:
-        """Whether the caller is the one who tries if it is back. Of many who ask when the pause is over, one may."""
+        """Raise CircuitOpen if the circuit is open; return True if this call is the trial call."""
         now = self._now()
         with self._database.read() as session:
             open_until = session.scalar(select(Service.open_until).where(Service.name == provider))
         if open_until is None:
             return False
         if open_until > now:
-            raise Away(provider, open_until - now)
+            raise CircuitOpen(provider, open_until - now)
         with self._database.write() as session:
-            # Whoever moves the time on has the trial; the others wait for what it comes to.
-            taken = session.execute(
+            # Only one caller can move `open_until` on; that one makes the trial call, and the others wait.
+            moved = session.execute(
                 update(Service)
                 .where(Service.name == provider, Service.open_until == open_until)
                 .values(open_until=now + self._pause)
             )
-        if taken.rowcount != 1:  # type: ignore[attr-defined]
-            raise Away(provider, self._pause)
+        if moved.rowcount != 1:  # type: ignore[attr-defined]
+            raise CircuitOpen(provider, self._pause)
         return True
 
-    def _well(self, provider: str) -> None:
+    def _succeeded(self, provider: str) -> None:
         with self._database.read() as session:
-            found = session.get(Service, provider)
-            if found is None or (found.failures == 0 and found.open_until is None):
+            service = session.get(Service, provider)
+            if service is None or (service.failures == 0 and service.open_until is None):
                 return
         with self._database.write() as session:
             row = self._locked(session, provider)
-            row.failures, row.open_until, row.said = 0, None, None
+            row.failures, row.open_until, row.last_error = 0, None, None
 
-    def _failed(self, provider: str, said: str, *, on_trial: bool) -> None:
+    def _failed(self, provider: str, error: str, *, is_trial: bool) -> None:
         now = self._now()
         with self._database.write() as session:
             row = self._locked(session, provider)
-            if not on_trial and row.open_until is not None:
-                return  # it asked before the others failed: that is no news
-            row.failures, row.said = row.failures + 1, said[:1000]
-            beyond = row.failures - self._most
-            if beyond >= 0:
-                row.open_until = now + min(self._pause * 2 ** min(beyond, 10), LONGEST)
+            if not is_trial and row.open_until is not None:
+                return  # the call began before the circuit opened
+            row.failures, row.last_error = row.failures + 1, error[:1000]
+            excess = row.failures - self._max_failures
+            if excess >= 0:
+                row.open_until = now + min(self._pause * 2 ** min(excess, 10), MAX_PAUSE)
 
     def _locked(self, session: Session, provider: str) -> Service:
         row = session.scalar(select(Service).where(Service.name == provider).with_for_update())
-        assert row is not None, f"{provider} is none of {SERVICES}"
+        assert row is not None, f"{provider} is not one of {SERVICES}"
         return row

@@ -1,4 +1,4 @@
-"""Document store: the documents, what was read in them, and the passages nearest to a question."""
+"""Document store: read and write documents and their contents, and find the passages nearest to a question."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ from apps.extraction.fields import Field
 from apps.extraction.tables import DocumentChunk, DocumentField, DocumentPage, Upload, Vector
 from apps.shared.database import Database, Instant
 
-CANDIDATES = 200  # passages that are looked at more closely
-LOOK_AROUND = "set local hnsw.ef_search = 400"  # how far pgvector's index looks around; not less than the candidates
-ID = 32  # characters of a document's id: names of what is kept beside its file begin with it
-PART = 500  # names that one statement asks for
-JOBS_TOLD = 100  # of one document
-UNDER_WAY = ("PENDING", "PROCESSING")
+CANDIDATES = 200  # nearest passages that are ranked
+EF_SEARCH = "set local hnsw.ef_search = 400"  # how many candidates pgvector's index keeps; at least CANDIDATES
+ID_LENGTH = 32  # the names of all blobs of a document begin with its id
+NAMES_PER_QUERY = 500
+MAX_JOBS = 100  # of one document
+UNFINISHED = ("PENDING", "PROCESSING")
 Numbered = TypeVar("Numbered", DocumentField, DocumentChunk, DocumentPage)
 
 
@@ -60,7 +60,7 @@ JOBS = table(
 
 @dataclass(frozen=True, kw_only=True)
 class Passage:
-    """A passage that was found; the nearer to a question, the nearer to 1 is `nearness`."""
+    """A passage near a question; `nearness` is the cosine similarity, at most 1."""
 
     document_id: str
     name: str
@@ -74,7 +74,7 @@ class Passage:
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """How a document's processing stands, in the words of `document_processing_jobs`."""
+    """A row of the view `document_processing_jobs`: the state of one processing of a document."""
 
     id: str
     document_id: str
@@ -87,7 +87,7 @@ class Job:
 
     @classmethod
     def new(cls, id: str, document_id: str) -> Job:
-        """One that was just submitted."""
+        """Return a job that was just submitted."""
         return cls(
             id=id,
             document_id=document_id,
@@ -101,30 +101,33 @@ class Job:
 
 
 class Deleted(Exception):
-    """The document is not there any more."""
+    """The document has been deleted."""
 
 
 def analysis_blob(blob: str) -> str:
-    """Under which name the analysis of a file is kept until it is in the tables."""
+    """Return the name of the blob that holds the analysis of a file until it is in the tables."""
     return f"{blob}analysis"
 
 
 def vectors_blob(blob: str, texts: Sequence[str]) -> str:
-    """Under which name the vectors of these passages are kept until then: whoever makes them anew makes the same."""
-    return f"{blob}{hashlib.sha256(json.dumps(texts).encode()).hexdigest()[:ID]}"
+    """Return the name of the blob that holds the vectors of these passages until they are in the tables.
+
+    The name depends only on the texts, so another attempt overwrites the same blob.
+    """
+    return f"{blob}{hashlib.sha256(json.dumps(texts).encode()).hexdigest()[:ID_LENGTH]}"
 
 
 class DocumentStore:
-    """What is in the database. Whatever writes takes the caller's session: it may hold more."""
+    """The application's tables. Writes use the caller's session, so that one transaction can contain more."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def kept(self, document_id: str) -> Upload | None:
+    def upload(self, document_id: str) -> Upload | None:
         with self._database.read() as session:
             return session.get(Upload, document_id)
 
-    def keep(
+    def save(
         self,
         session: Session,
         document_id: str,
@@ -135,37 +138,37 @@ class DocumentStore:
         *,
         embedded_by: str,
     ) -> None:
-        """Write all that was read in a document, in place of what may have been there; Deleted if it is gone."""
-        middle = vectors.mean(embeddings) if len(embeddings) else None
-        there = session.execute(
+        """Replace everything that was read in a document; raise Deleted if the document no longer exists."""
+        mean = vectors.mean(embeddings) if len(embeddings) else None
+        updated = session.execute(
             update(Upload)
             .where(Upload.id == document_id)
-            .values(pages=len(analysis.pages), embedding=middle, embedded_by=embedded_by)
+            .values(pages=len(analysis.pages), embedding=mean, embedded_by=embedded_by)
         )
-        if there.rowcount == 0:  # type: ignore[attr-defined]
+        if updated.rowcount == 0:  # type: ignore[attr-defined]
             raise Deleted(document_id)
-        for part in (DocumentField, DocumentChunk, DocumentPage):
-            session.execute(delete(part).where(part.document_id == document_id))
-        own = {"document_id": document_id}
-        rows: dict[Any, list[dict[str, Any]]] = {
-            DocumentPage: [own | {"number": page.number, "text": page.text} for page in analysis.pages],
-            DocumentField: [own | {"number": number} | vars(field) for number, field in enumerate(fields)],
+        for child in (DocumentField, DocumentChunk, DocumentPage):
+            session.execute(delete(child).where(child.document_id == document_id))
+        parent = {"document_id": document_id}
+        rows_of: dict[Any, list[dict[str, Any]]] = {
+            DocumentPage: [parent | {"number": page.number, "text": page.text} for page in analysis.pages],
+            DocumentField: [parent | {"number": number} | vars(field) for number, field in enumerate(fields)],
             DocumentChunk: [
-                own | {"number": number, "embedding": embedding} | vars(chunk)
+                parent | {"number": number, "embedding": embedding} | vars(chunk)
                 for number, (chunk, embedding) in enumerate(zip(chunks, embeddings, strict=True))
             ],
         }
-        for part, found in rows.items():
-            if found:
-                session.execute(insert(part), found)
+        for child, rows in rows_of.items():
+            if rows:
+                session.execute(insert(child), rows)
 
     def documents(self, *, limit: int, before: str | None = None) -> list[tuple[Upload, Job]]:
-        """The newest documents with their jobs, those before another one if it is named."""
-        wanted = select(Upload).order_by(Upload.id.desc()).limit(limit)  # ids begin with the time
+        """Return the newest documents with their jobs, older than the document `before` if it is given."""
+        query = select(Upload).order_by(Upload.id.desc()).limit(limit)  # ids sort by creation time
         if before is not None:
-            wanted = wanted.where(Upload.id < before)
+            query = query.where(Upload.id < before)
         with self._database.read() as session:
-            found = list(session.scalars(wanted))
+            found = list(session.scalars(query))
             jobs = _jobs(session, [document.id for document in found])
         return [(document, jobs[document.id]) for document in found if document.id in jobs]
 
@@ -176,10 +179,10 @@ class DocumentStore:
         return None if document is None or document_id not in jobs else (document, jobs[document_id])
 
     def jobs(self, document_id: str) -> list[Job]:
-        """The jobs of a document, the newest first; of very many the newest."""
+        """Return the jobs of a document, newest first, at most MAX_JOBS."""
         with self._database.read() as session:
-            wanted = select(JOBS).where(JOBS.c.document_id == document_id).order_by(JOBS.c.id.desc()).limit(JOBS_TOLD)
-            return [Job(**row._mapping) for row in session.execute(wanted)]
+            query = select(JOBS).where(JOBS.c.document_id == document_id).order_by(JOBS.c.id.desc()).limit(MAX_JOBS)
+            return [Job(**row._mapping) for row in session.execute(query)]
 
     def count(self) -> int:
         with self._database.read() as session:
@@ -195,36 +198,37 @@ class DocumentStore:
         return self._numbered(DocumentPage, document_id, first=first, limit=limit)
 
     def _numbered(
-        self, of: type[Numbered], document_id: str, *, first: int = 0, limit: int | None = None
+        self, kind: type[Numbered], document_id: str, *, first: int = 0, limit: int | None = None
     ) -> list[Numbered]:
-        """What a document has of these, in their order."""
-        wanted = select(of).where(of.document_id == document_id, of.number >= first).order_by(of.number).limit(limit)
+        """Return the rows of a document in one of its tables, in order."""
+        query = select(kind).where(kind.document_id == document_id, kind.number >= first)
         with self._database.read() as session:
-            return list(session.scalars(wanted))
+            return list(session.scalars(query.order_by(kind.number).limit(limit)))
 
     def passages(self, document_id: str) -> int:
-        """How many passages it has."""
+        """Count the passages of a document."""
         with self._database.read() as session:
-            wanted = select(func.count()).select_from(DocumentChunk).where(DocumentChunk.document_id == document_id)
-            return session.scalar(wanted) or 0
+            query = select(func.count()).select_from(DocumentChunk).where(DocumentChunk.document_id == document_id)
+            return session.scalar(query) or 0
 
-    def unneeded(self, blobs: Iterable[str]) -> Iterator[str]:
-        """Those of these files that no document has, nor a job that is not over."""
+    def unused(self, blobs: Iterable[str]) -> Iterator[str]:
+        """Yield the names of blobs that belong neither to a document nor to an unfinished job."""
         names = iter(blobs)
-        while part := list(islice(names, PART)):
-            ids = {name[:ID] for name in part}
+        while batch := list(islice(names, NAMES_PER_QUERY)):
+            ids = {name[:ID_LENGTH] for name in batch}
             with self._database.read() as session:
                 known = set(session.scalars(select(Upload.blob).where(Upload.blob.in_(ids))))
-                read = {job.document_id for job in _jobs(session, sorted(ids)).values() if job.status in UNDER_WAY}
-            yield from (name for name in part if name not in known and name[:ID] not in known & read)
+                jobs = _jobs(session, sorted(ids)).values()
+            unfinished = {job.document_id for job in jobs if job.status in UNFINISHED}
+            yield from (name for name in batch if name not in known and name[:ID_LENGTH] not in known & unfinished)
 
     def nearest(self, question: list[float], *, limit: int = CANDIDATES) -> list[Passage]:
-        """The passages whose vectors are nearest, nearest first."""
-        asked = bindparam("question", question, Vector)
+        """Return the passages with the nearest vectors, nearest first."""
+        parameter = bindparam("question", question, Vector)
         if self._database.is_sqlite:
-            distance = func.vec_distance_cosine(DocumentChunk.embedding, asked)
+            distance = func.vec_distance_cosine(DocumentChunk.embedding, parameter)
         else:
-            distance = DocumentChunk.embedding.op("<=>", return_type=Float)(asked)  # type: ignore[assignment]
+            distance = DocumentChunk.embedding.op("<=>", return_type=Float)(parameter)  # type: ignore[assignment]
         statement = (
             select(
                 DocumentChunk.document_id,
@@ -242,16 +246,16 @@ class DocumentStore:
         )
         with self._database.read() as session:
             if not self._database.is_sqlite:
-                session.execute(text(LOOK_AROUND))
-            found = session.execute(statement).all()
-        # The nearness of nothing to something (a text without a word) is no number.
-        return [_passage(row) for row in found if row.distance is not None and math.isfinite(row.distance)]
+                session.execute(text(EF_SEARCH))
+            rows = session.execute(statement).all()
+        # A text without words has a vector of zeros, whose distance is not a number.
+        return [_passage(row) for row in rows if row.distance is not None and math.isfinite(row.distance)]
 
 
 def _jobs(session: Session, document_ids: Sequence[str]) -> dict[str, Job]:
-    """The newest jobs of these documents, from the view that anyone may read."""
-    wanted = select(JOBS).join(Upload, Upload.run_id == JOBS.c.id).where(Upload.id.in_(document_ids))
-    rows = session.execute(wanted).all() if document_ids else ()
+    """Return the newest job of each of these documents."""
+    query = select(JOBS).join(Upload, Upload.run_id == JOBS.c.id).where(Upload.id.in_(document_ids))
+    rows = session.execute(query).all() if document_ids else ()
     return {row.document_id: Job(**row._mapping) for row in rows}
 
 

@@ -1,4 +1,4 @@
-"""Documents: a file becomes a document with its job; a document is tried once more, or deleted."""
+"""Documents: add a document with its job, process a document again, delete it."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from sqlalchemy.orm import Session
 
 from apps.extraction.document_store import analysis_blob
 from apps.extraction.jobs import blobs, breaker, database, hf, process, settings
-from apps.extraction.providers import Trouble
+from apps.extraction.providers import ServiceError
 from apps.extraction.tables import DocumentRun, Upload
 from apps.shared.ids import new_id
 
 
 @dataclass(frozen=True, kw_only=True)
 class File:
-    """A file that someone sent, and what they call it."""
+    """An uploaded file, and the name that the user gave it."""
 
     path: Path
     name: str
@@ -27,20 +27,20 @@ class File:
     sha256: str
 
 
-def take(file: File, *, by: str) -> Upload:
-    """Keep the file, then its document and its job in one transaction.
+def add(file: File, *, by: str) -> Upload:
+    """Store the file, then add its document and its job in one transaction.
 
-    A file that can't be kept leaves neither; one whose rows could not be written is collected later.
+    If the file can't be stored, no row is written. If the rows can't be written, the file is deleted later.
     """
-    document = _put(file, by=by)
+    document = _store_file(file, by=by)
     with database.write() as session:
         _add(session, document)
     return document
 
 
-def take_first(files: Sequence[File], *, by: str) -> bool:
-    """Take in all of these files or none of them, and only if there is no document yet."""
-    documents = [_put(file, by=by) for file in files]
+def add_if_empty(files: Sequence[File], *, by: str) -> bool:
+    """Add all of these files or none of them, and only if there is no document yet."""
+    documents = [_store_file(file, by=by) for file in files]
     with database.write() as session:
         if session.scalar(select(func.count()).select_from(Upload)):
             return False
@@ -49,8 +49,11 @@ def take_first(files: Sequence[File], *, by: str) -> bool:
     return True
 
 
-def again(document_id: str) -> bool | None:
-    """Another job for a document whose last one has ended; None if there is no such document, False if it goes on."""
+def process_again(document_id: str) -> bool | None:
+    """Submit another job for a document.
+
+    Return None if there is no such document, and False if its last job has not ended.
+    """
     with database.write() as session:
         document = session.get(Upload, document_id, with_for_update=True)
         if document is None:
@@ -61,26 +64,29 @@ def again(document_id: str) -> bool | None:
         return True
 
 
-def remove(document_id: str, *, by: str) -> bool:
-    """Delete a document and all that was read in it; a job under way is cancelled. Its file goes, now or later."""
+def delete(document_id: str, *, by: str) -> bool:
+    """Delete a document and everything that was read in it, and cancel its job; return False if it does not exist.
+
+    Files that can't be deleted now are deleted later by the clean-up.
+    """
     with database.write() as session:
         document = session.get(Upload, document_id, with_for_update=True)
         if document is None:
             return False
         session.delete(document)
-    # A job that is not told would find out by itself.
+    # Cancelling only saves work: without it, the job would notice the deletion when it saves its results.
     if not _ended(document.run_id):
         hf.cancel(document.run_id, reason="its document was deleted", by=by)
     for name in (document.blob, analysis_blob(document.blob)):
-        with contextlib.suppress(Trouble):  # what can't be removed at this moment is collected later
+        with contextlib.suppress(ServiceError):
             blobs.remove(name)
     return True
 
 
-def _put(file: File, *, by: str) -> Upload:
+def _store_file(file: File, *, by: str) -> Upload:
     now = hf.clock.now()
     document_id = new_id(now)
-    breaker.ask(blobs.name, lambda: blobs.put(document_id, file.path))
+    breaker.call(blobs.name, lambda: blobs.put(document_id, file.path))
     return Upload(
         id=document_id,
         name=file.name,
@@ -95,16 +101,16 @@ def _put(file: File, *, by: str) -> Upload:
 def _add(session: Session, document: Upload) -> None:
     if hf.clock.now() - document.created_at > settings.collect_after / 2:
         # The clean-up of unused files may be about to delete this one.
-        raise Trouble(blobs.name, "the file took too long to be kept")
+        raise ServiceError(blobs.name, "storing the file took too long; upload it again")
     _submit(session, document)
 
 
 def _submit(session: Session, document: Upload) -> None:
-    """Another job for the document, in the caller's transaction."""
+    """Submit a job for the document in the caller's transaction."""
     submitted = process.using(connection=session, tags={"document": document.id}).submit(document_id=document.id)
     document.run_id = submitted.id
     session.add(document)
-    session.flush()  # the document comes before what names it
+    session.flush()  # insert the document before the row that refers to it
     session.add(DocumentRun(run_id=submitted.id, document_id=document.id))
 
 

@@ -1,4 +1,4 @@
-"""Fields: the names and values that a document states, from its pairs and from tables of two columns."""
+"""Fields: names with values, from the pairs of a document and from its tables with two columns."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from apps.extraction.analysis import Analysis, Table
 from apps.extraction.clean_text import plain
 
-MOST = 5000  # of one document: what states more is a table of data
-LONGEST_NAME, LONGEST_VALUE = 200, 5000
+MAX_FIELDS = 5000  # of one document
+MAX_NAME, MAX_VALUE = 200, 5000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,20 +22,20 @@ class Field:
 
 
 def fields(analysis: Analysis) -> list[Field]:
-    """Each name and value once a page, in the order in which they stand."""
+    """Return the fields of a document in order; the same name and value only once for each page."""
     found: dict[tuple[int, str, str], Field] = {}
     for field in [*_pairs(analysis), *_cells(analysis)]:
         if field.value.endswith(":"):
-            continue  # two names beside each other, whose values stand below
+            continue  # two names beside each other, with their values below
         known = found.get((field.page, field.name.casefold(), field.value))
         if known is None or known.confidence < field.confidence:
             found[field.page, field.name.casefold(), field.value] = field
-    return sorted(found.values(), key=lambda field: field.page)[:MOST]
+    return sorted(found.values(), key=lambda field: field.page)[:MAX_FIELDS]
 
 
 def _pairs(analysis: Analysis) -> Iterator[Field]:
     for pair in analysis.pairs:
-        name, value = plain(pair.name, LONGEST_NAME).rstrip(": "), plain(pair.value, LONGEST_VALUE)
+        name, value = plain(pair.name, MAX_NAME).rstrip(": "), plain(pair.value, MAX_VALUE)
         if name and value:
             yield Field(name=name, value=value, page=pair.page, source="pair", confidence=pair.confidence)
 
@@ -50,6 +50,6 @@ def _cells(analysis: Analysis) -> Iterator[Field]:
 def _rows(table: Table) -> Iterator[tuple[str, str]]:
     cells = {(cell.row, cell.column): cell.text for cell in table.cells}
     for row in range(table.rows):
-        name, value = plain(cells.get((row, 0), ""), LONGEST_NAME), plain(cells.get((row, 1), ""), LONGEST_VALUE)
+        name, value = plain(cells.get((row, 0), ""), MAX_NAME), plain(cells.get((row, 1), ""), MAX_VALUE)
         if name.rstrip(": ") and value:
             yield name.rstrip(": "), value

@@ -1,4 +1,4 @@
-"""Highlights: a page's text in pieces, with the fields where they stand."""
+"""Highlights: split the text of a page into pieces, some of which are the values of fields."""
 
 from __future__ import annotations
 
@@ -8,43 +8,43 @@ from dataclasses import dataclass
 
 from apps.extraction.tables import DocumentField
 
-MOST = 60_000  # characters of one page that are shown
+MAX_CHARACTERS = 60_000  # of one page
 
 
 @dataclass(frozen=True)
 class Piece:
-    """Some text, and the number of the field whose value it is."""
+    """Some text, and the number of the field if it is the value of one."""
 
     text: str
     field: int | None = None
 
 
 @dataclass(frozen=True)
-class Shown:
-    """A page as it is shown; `left` are the characters that are not."""
+class HighlightedPage:
+    """A page for display; `hidden` is the number of characters that are not shown."""
 
     number: int
     pieces: list[Piece]
-    left: int
+    hidden: int
 
 
-def marked(number: int, text: str, fields: Sequence[DocumentField]) -> Shown:
-    """The page cut where values stand: each field is sought after its name, from the last one on."""
-    shown = text[:MOST]
+def highlight(number: int, text: str, fields: Sequence[DocumentField]) -> HighlightedPage:
+    """Split the text of a page at the values of its fields; a value is searched for after its name."""
+    shown = text[:MAX_CHARACTERS]
     pieces: list[Piece] = []
     last = 0
-    for start, end, field in sorted(_places(shown, (field for field in fields if field.page == number))):
+    for start, end, field in sorted(_positions(shown, (field for field in fields if field.page == number))):
         if start < last:
-            continue  # it lies in another one
+            continue  # inside another field
         pieces += [Piece(shown[last:start]), Piece(shown[start:end], field)]
         last = end
     pieces.append(Piece(shown[last:]))
-    return Shown(number, [piece for piece in pieces if piece.text], len(text) - len(shown))
+    return HighlightedPage(number, [piece for piece in pieces if piece.text], len(text) - len(shown))
 
 
-def _places(text: str, fields: Iterable[DocumentField]) -> Iterable[tuple[int, int, int]]:
+def _positions(text: str, fields: Iterable[DocumentField]) -> Iterable[tuple[int, int, int]]:
     for field in fields:
-        # White space may be more than one space where it was read.
+        # In the text, the words may be separated by more than one space.
         name, value = (r"\s+".join(map(re.escape, part.split())) for part in (field.name, field.value))
-        if found := re.search(rf"{name}\s*:?\s*({value})", text, re.IGNORECASE):
-            yield found.start(1), found.end(1), field.number
+        if match := re.search(rf"{name}\s*:?\s*({value})", text, re.IGNORECASE):
+            yield match.start(1), match.end(1), field.number

@@ -1,10 +1,11 @@
-"""Jobs: all that extraction asks of Holdfast. A document is one run, and what costs money is a step of it.
+"""Jobs: everything that extraction uses of Holdfast. Each document is processed by one run, in steps.
 
-    begin (billed once) ─▶ read, put off while the service is at it ─▶ embed, a step a batch ─▶ finish
-      ▲                      │ the analysis has failed, is gone, or does not end
+    begin (billed once) ─▶ read (snoozes until the analysis is done) ─▶ embed (a step per batch) ─▶ finish
+      ▲                      │ the analysis has failed, is lost, or does not end
       └──────── forget ──────┘
 
-The run ends in the transaction that has its fields, passages and vectors: all of it is there, or nothing.
+Each paid call is a step of its own, so that it is not repeated. The run ends in the same transaction that saves the
+fields, passages and vectors, so either all of them are saved or none.
 """
 
 from __future__ import annotations
@@ -17,20 +18,20 @@ from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 from apps.extraction import vectors
-from apps.extraction.analysis import Analysis, Unreadable, bounded
+from apps.extraction.analysis import Analysis, Unreadable, check_size
 from apps.extraction.chunks import chunks
-from apps.extraction.circuit_breaker import Away, CircuitBreaker
+from apps.extraction.circuit_breaker import CircuitBreaker, CircuitOpen
 from apps.extraction.document_store import Deleted, DocumentStore, analysis_blob, vectors_blob
 from apps.extraction.fields import fields
-from apps.extraction.providers import Analyser, BlobMissing, Blobs, Embedder, Lost, Trouble, Unfinished
+from apps.extraction.providers import Analyser, AnalysisLost, BlobMissing, Blobs, Embedder, ServiceError, Unfinished
+from apps.extraction.providers.analysers import open_analyser
 from apps.extraction.providers.blobs import open_blobs
-from apps.extraction.providers.choice import open_analyser
 from apps.extraction.providers.embeddings import open_embedder
 from apps.extraction.settings import Settings
 from apps.extraction.sql_views import complete
 from apps.extraction.tables import Base
 from apps.shared.database import Database, engine_prefix
-from holdfast import Context, GiveUp, Holdfast, Retry, TryAgain
+from holdfast import Context, GiveUp, Holdfast, Retry, Snooze, TryAgain
 
 T = TypeVar("T")
 QUEUE = "extraction"
@@ -46,7 +47,7 @@ database = Database(
         model=settings.model,
         prefix=engine_prefix(hf),
     ),
-    opened=vectors.opened,
+    opened=vectors.load_extension,
     sqlite_module=vectors.SQLITE,
 )
 store = DocumentStore(database)
@@ -58,7 +59,7 @@ _embedder: list[Embedder] = []
 
 
 def embedder() -> Embedder:
-    """What makes vectors; loaded when it is first needed."""
+    """Return the embedder; it is loaded on first use."""
     with _loading:
         if not _embedder:
             _embedder.append(open_embedder(settings))
@@ -66,11 +67,11 @@ def embedder() -> Embedder:
 
 
 @dataclass(frozen=True)
-class Begun:
-    """An analysis that was begun: where its result will be, and since when."""
+class Started:
+    """An analysis that was started: the id of the operation that will have its result."""
 
-    place: str
-    at: datetime
+    operation: str
+    started_at: datetime
 
 
 @hf.job(
@@ -80,120 +81,127 @@ class Begun:
     timeout=settings.threshold,
     on_timeout="retry",
     on_crash="retry",
-    retry=Retry(steps=1, delay=settings.retry_delay),
-    only_from_code=True,  # a document names its run
+    retry=Retry(step_attempts=1, delay=settings.retry_delay),
+    only_from_code=True,  # a run without its row in document_runs would belong to no document
     start_at="/documents",
-    audit=True,  # `document_processing_jobs` tells how every document fared, as long as the document is there
+    keep_forever=True,  # never deleted by retention: `document_processing_jobs` keeps the history of each document
 )
 def process(ctx: Context, document_id: str) -> dict[str, Any]:
-    """Read a document and keep what it says."""
-    kept = store.kept(document_id)
-    if kept is None:
+    """Read a document and save its pages, fields, passages and vectors."""
+    upload = store.upload(document_id)
+    if upload is None:
         raise GiveUp("the document was deleted", failure_type="DELETED")
     ctx.progress(0, 3, "reading")
-    begun = ctx.step("begin", _begin, kept.blob)
+    started = ctx.step("begin", _begin, upload.blob)
     try:
-        ctx.step("read", _read, begun, kept.blob)
-    except Lost as error:
-        ctx.forget("begin")  # or every later attempt would ask for the same result, which never comes
+        ctx.step("read", _read, started, upload.blob)
+    except AnalysisLost as error:
+        ctx.forget("begin")  # otherwise every later attempt would wait for the same lost result
         raise TryAgain(str(error)) from None
-    analysis = _remembered(kept.blob)
-    found = chunks(analysis.pages)
-    if len(found) > settings.max_passages:
-        raise GiveUp(f"it has more than {settings.max_passages} passages", failure_type="TOO_LONG")
-    made: list[str] = []
-    for start in range(0, len(found), settings.batch):
+    analysis = _load_analysis(upload.blob)
+    passages = chunks(analysis.pages)
+    if len(passages) > settings.max_passages:
+        raise GiveUp(
+            f"the document has {len(passages):,} passages; the limit is {settings.max_passages:,}",
+            failure_type="TOO_LONG",
+        )
+    batches: list[str] = []
+    for start in range(0, len(passages), settings.batch):
         ctx.check()
-        ctx.progress(1 + start / len(found), 3, f"passage {start} of {len(found)}")
-        texts = [chunk.text for chunk in found[start : start + settings.batch]]
-        made.append(ctx.step(f"embed {start}", _embed, kept.blob, texts))
-    ctx.progress(2, 3, "keeping what was read")
-    numbers = vectors.unpacked(b"".join(map(_fetched, made)), dimensions=settings.dimensions)
-    stated = fields(analysis)
-    result = {"pages": len(analysis.pages), "passages": len(found), "fields": len(stated)}
+        ctx.progress(1 + start / len(passages), 3, f"embedding passage {start + 1} of {len(passages)}")
+        texts = [chunk.text for chunk in passages[start : start + settings.batch]]
+        batches.append(ctx.step(f"embed {start}", _embed, upload.blob, texts))
+    ctx.progress(2, 3, "saving the results")
+    embeddings = vectors.unpack(b"".join(map(_fetch, batches)), dimensions=settings.dimensions)
+    found = fields(analysis)
+    result = {"pages": len(analysis.pages), "passages": len(passages), "fields": len(found)}
     try:
         with database.write() as session:
-            store.keep(session, document_id, analysis, stated, found, numbers, embedded_by=settings.model)
+            store.save(session, document_id, analysis, found, passages, embeddings, embedded_by=settings.model)
             ctx.finish(result, connection=session)
     except Deleted:
-        _forget(analysis_blob(kept.blob), *made)
+        _delete_blobs(analysis_blob(upload.blob), *batches)
         raise GiveUp("the document was deleted", failure_type="DELETED") from None
-    _forget(analysis_blob(kept.blob), *made)
+    _delete_blobs(analysis_blob(upload.blob), *batches)
     return result
 
 
-def _begin(blob: str) -> Begun:
-    return Begun(_asked(analyser.name, lambda: analyser.start(lambda: _fetched(blob))), hf.clock.now())
+def _begin(blob: str) -> Started:
+    operation = _call(analyser.name, lambda: analyser.start(lambda: _fetch(blob)))
+    return Started(operation, hf.clock.now())
 
 
-def _read(begun: Begun, blob: str) -> int:
-    """Keep the analysis beside the file, and say how many pages it has: it may be larger than what a step remembers.
+def _read(started: Started, blob: str) -> int:
+    """Store the analysis as a blob, because it may be too large for a step result, and return the number of pages.
 
-    One that takes longer is asked for again later, until the job's threshold, and holds no worker meanwhile.
+    While the service is still reading, snooze the run, so that it occupies no worker. Stop waiting at the threshold.
     """
-    found = _asked(analyser.name, lambda: analyser.result(begun.place, lambda: _fetched(blob)))
-    if isinstance(found, Unfinished):
-        if hf.clock.now() - begun.at > settings.threshold:
-            raise Lost(analyser.name, f"the analysis has not ended within {settings.threshold}")
-        raise TryAgain("the service is still reading it", after=found.after, counts=False)
+    answer = _call(analyser.name, lambda: analyser.result(started.operation, lambda: _fetch(blob)))
+    if isinstance(answer, Unfinished):
+        if hf.clock.now() - started.started_at > settings.threshold:
+            raise AnalysisLost(analyser.name, f"the analysis has not ended within {settings.threshold}")
+        raise Snooze("the service is still reading the document", after=answer.after)
     try:
-        analysis = bounded(found, most_pages=settings.max_pages, most_characters=settings.max_characters)
+        analysis = check_size(answer, most_pages=settings.max_pages, most_characters=settings.max_characters)
     except Unreadable as error:
-        raise GiveUp(str(error), failure_type=error.reason) from None
-    _asked(blobs.name, lambda: blobs.put(analysis_blob(blob), analysis.to_json()))
+        raise GiveUp(str(error), failure_type=error.failure_type) from None
+    _call(blobs.name, lambda: blobs.put(analysis_blob(blob), analysis.to_json()))
     return len(analysis.pages)
 
 
-def _remembered(blob: str) -> Analysis:
-    return Analysis.from_json(_fetched(analysis_blob(blob)))
+def _load_analysis(blob: str) -> Analysis:
+    return Analysis.from_json(_fetch(analysis_blob(blob)))
 
 
 def _embed(blob: str, texts: list[str]) -> str:
-    """Keep the vectors beside the file, and say under which name: a step outlives its document, and they must not."""
+    """Store the vectors as a blob and return its name.
+
+    They are not stored as a step result, because step results outlive the document and vectors must not.
+    """
     name = vectors_blob(blob, texts)
-    made = vectors.packed(_asked(embedder().name, lambda: embedder().embed(texts)))
-    _asked(blobs.name, lambda: blobs.put(name, made))
+    packed = vectors.pack(_call(embedder().name, lambda: embedder().embed(texts)))
+    _call(blobs.name, lambda: blobs.put(name, packed))
     return name
 
 
-def _forget(*names: str) -> None:
-    """Remove what no one needs any more. What can't be removed at this moment is collected later."""
-    with contextlib.suppress(Trouble):
+def _delete_blobs(*names: str) -> None:
+    """Delete intermediate results; those that can't be deleted now are deleted later by the clean-up."""
+    with contextlib.suppress(ServiceError):
         for name in names:
             blobs.remove(name)
 
 
-def _fetched(blob: str) -> bytes:
-    return _asked(blobs.name, lambda: blobs.get(blob))
+def _fetch(blob: str) -> bytes:
+    return _call(blobs.name, lambda: blobs.get(blob))
 
 
-def _asked(provider: str, question: Callable[[], T]) -> T:
-    """What a service answers, or what its silence means for the run."""
+def _call(provider: str, request: Callable[[], T]) -> T:
+    """Call a service through the circuit breaker, and translate its errors into outcomes of the run."""
     try:
-        return breaker.ask(provider, question)
-    except Away as error:
-        raise TryAgain(str(error), after=error.wait, counts=False) from None
+        return breaker.call(provider, request)
+    except CircuitOpen as error:
+        raise Snooze(str(error), after=error.wait) from None
     except BlobMissing:
-        raise GiveUp("its file is not there", failure_type="FILE_MISSING") from None
+        raise GiveUp("the document's file is missing; upload it again", failure_type="FILE_MISSING") from None
     except Unreadable as error:
-        raise GiveUp(str(error), failure_type=error.reason) from None
-    except Lost:
+        raise GiveUp(str(error), failure_type=error.failure_type) from None
+    except AnalysisLost:
         raise
-    except Trouble as error:
+    except ServiceError as error:
         raise TryAgain(str(error), after=error.after) from None
 
 
-@hf.schedule(every=timedelta(minutes=5), name="extraction.collect", queue=QUEUE, audit=False)
-def collect(ctx: Context) -> int:
-    """Remove files of which no document knows: their rows were never written, or are deleted."""
-    return sweep()
+@hf.schedule(every=timedelta(minutes=5), name="extraction.delete_unused_files", queue=QUEUE, keep_forever=False)
+def delete_unused_files(ctx: Context) -> int:
+    """Delete files that belong to no document, because its rows were never written or have been deleted."""
+    return delete_unused()
 
 
-def sweep() -> int:
-    """Remove what was kept long enough ago and no document needs; how many files."""
+def delete_unused() -> int:
+    """Delete files that are old enough and belong to no document; return their number."""
     before = hf.clock.now() - settings.collect_after
     removed = 0
-    for name in store.unneeded(kept.name for kept in blobs.all() if kept.at < before):
+    for name in store.unused(stored.name for stored in blobs.all() if stored.stored_at < before):
         blobs.remove(name)
         removed += 1
     return removed

@@ -1,8 +1,8 @@
-"""Layout: the lines of a page from where its pieces stand, and the tables and pairs that the lines make.
+"""Layout: find the lines, columns, tables and pairs of a page by the positions of its text.
 
-A line is what stands at one height; a wide gap parts it into cells. Lines whose cells stand below each other are a
-table, unless both sides are prose: then they are columns, and one is read after the other. A cell that ends with a
-colon, and what follows it, are a pair.
+Pieces at the same height are a line; a wide gap splits a line into cells. Consecutive lines with aligned cells are a
+table, unless both sides are prose: then they are columns of text, which are read one after the other. A cell that ends
+with a colon and the text after it are a pair.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from apps.extraction.analysis import Cell, Pair, Table
 from apps.extraction.clean_text import clean
 from apps.shared.pdf import Piece, pieces, text_of
 
-GAP = 1.2  # times the height of a line: wider than any space between words
-APART = 1.45  # times the usual step from line to line: another paragraph begins
-APART_HEIGHT = 1.45  # times: what is so much larger is a heading, and not only a line with a descender
-SLACK = 5.0  # points that something may reach over the edge of a column: less than there is between two
-ALIGNED = 12.0  # points that the beginnings of a column's cells may differ
-LEAST_ROWS = 3
-LEAST_LINES, LEAST_CHARACTERS, LEAST_SHARE = 4, 20, 0.7  # of a column of prose: how many lines, and how full they are
-MOST_PIECES = 50_000  # of a page; one that has more is taken as its text alone
-_CLAUSE = r"^(?:\d{1,2}(?:[.)]|(?:\.\d{1,2})+[.)]?)\s+)?"  # the number that a clause of a contract begins with
+CELL_GAP = 1.2  # a wider gap, as a multiple of the line height, separates two cells
+PARAGRAPH_STEP = 1.45  # a larger step down, as a multiple of the usual step, begins a paragraph
+HEADING_HEIGHT = 1.45  # a line that is so many times higher than the next is a heading
+COLUMN_SLACK = 5.0  # points that text may reach over the edge of a column; less than the gap between two columns
+ALIGNMENT = 12.0  # points by which the edges of aligned cells may differ
+MIN_ROWS = 3  # of a table
+MIN_LINES, MIN_CHARACTERS, MIN_WIDTH = 4, 20, 0.7  # of a column of prose: lines, characters in a line, relative width
+MAX_PIECES = 50_000  # of a page; of a page with more, only the text is used, without positions
+_CLAUSE = r"^(?:\d{1,2}(?:[.)]|(?:\.\d{1,2})+[.)]?)\s+)?"  # the number at the start of a contract clause
 _PAIR = re.compile(_CLAUSE + r"(?P<name>[^\W\d_][\w .,/()&'№#-]{0,59}?)\s*:\s+(?P<value>\S.*)$")
 
 
@@ -53,8 +53,8 @@ class Line:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Laid:
-    """A page, understood."""
+class PageLayout:
+    """The text, tables and pairs of a page."""
 
     number: int
     text: str
@@ -62,15 +62,16 @@ class Laid:
     pairs: list[Pair] = field(default_factory=list)
 
 
-def page(number: int, textpage: Any) -> Laid:
-    """A page of pypdfium2's, laid out; where its pieces can't be placed, its text as it stands in the file."""
-    found = pieces(textpage, most=MOST_PIECES)
-    if found is None:
-        lines = [Line([Piece(plain, 0, 0, 0, 0)]) for plain in clean(text_of(textpage)).splitlines() if plain.strip()]
+def read_page(number: int, textpage: Any) -> PageLayout:
+    """Read the layout of a pypdfium2 page; if the positions are not known, use the text in the file's order."""
+    positioned = pieces(textpage, most=MAX_PIECES)
+    if positioned is None:
+        lines = [Line([Piece(line, 0, 0, 0, 0)]) for line in clean(text_of(textpage)).splitlines() if line.strip()]
         text = "\n".join(line.text for line in lines)
-        return Laid(number=number, text=text, pairs=list(_pairs(number, lines)))
-    parts = list(_parts(_lines([one for piece in found if (one := _plain(piece)).text])))
-    return Laid(
+        return PageLayout(number=number, text=text, pairs=list(_pairs(number, lines)))
+    cleaned = [_clean(piece) for piece in positioned]
+    parts = list(_parts(_lines([piece for piece in cleaned if piece.text])))
+    return PageLayout(
         number=number,
         text="\n\n".join(_text(lines) for lines in parts),
         tables=[table for lines in parts for table in _tables(number, lines)],
@@ -78,12 +79,12 @@ def page(number: int, textpage: Any) -> Laid:
     )
 
 
-def _plain(piece: Piece) -> Piece:
+def _clean(piece: Piece) -> Piece:
     return replace(piece, text=" ".join(clean(piece.text).split()))
 
 
 def _lines(words: Sequence[Piece]) -> list[Line]:
-    """From the top of the page down; words whose middles are at one height stand on one line."""
+    """Group words into lines, from the top of the page down: words with their middle at the same height."""
     rows: list[list[Piece]] = []
     for word in sorted(words, key=lambda word: -(word.top + word.bottom)):
         middle = (word.top + word.bottom) / 2
@@ -99,7 +100,7 @@ def _cells(words: Sequence[Piece]) -> list[Piece]:
     cells: list[Piece] = []
     for word in words:
         last = cells[-1] if cells else None
-        if last is not None and word.left - last.right < GAP * max(last.top - last.bottom, 1.0):
+        if last is not None and word.left - last.right < CELL_GAP * max(last.top - last.bottom, 1.0):
             cells[-1] = Piece(
                 f"{last.text} {word.text}",
                 last.left,
@@ -113,11 +114,12 @@ def _cells(words: Sequence[Piece]) -> list[Piece]:
 
 
 def _parts(lines: Sequence[Line]) -> Iterator[Sequence[Line]]:
-    """The lines of a page in the order in which they are read: of columns, one after the other."""
+    """Yield the lines of a page in reading order: columns one after the other."""
     edges = Counter(round(cell.left) for line in lines for cell in line.cells[1:])
-    likely = [edge for edge, times in edges.most_common(3) if times >= LEAST_LINES]
-    parted = [list(_parted(lines, edge)) for edge in likely]
-    best = min(parted, key=lambda parts: sum(map(len, parts[::3])), default=[lines])  # the least between columns
+    candidates = [edge for edge, count in edges.most_common(3) if count >= MIN_LINES]
+    splits = [list(_split_at(lines, edge)) for edge in candidates]
+    # The best edge leaves the fewest lines outside of columns; these are every third part.
+    best = min(splits, key=lambda parts: sum(map(len, parts[::3])), default=[lines])
     if len(best) == 1:
         yield from filter(None, best)
         return
@@ -125,51 +127,55 @@ def _parts(lines: Sequence[Line]) -> Iterator[Sequence[Line]]:
         yield from _parts(part)
 
 
-def _parted(lines: Sequence[Line], edge: float) -> Iterator[Sequence[Line]]:
-    """What lies between columns, then a left one and a right one, and so on: where both sides of the edge are prose."""
-    between: list[Line] = []
-    begins, ends = edge - SLACK, edge + SLACK
-    for is_crossed, run in groupby(
-        lines, lambda line: any(cell.left < begins < ends < cell.right for cell in line.cells)
+def _split_at(lines: Sequence[Line], edge: float) -> Iterator[Sequence[Line]]:
+    """Split lines into columns at an edge where both sides are prose.
+
+    Yield the lines outside of columns, then a left and a right column, and so on; the last part is outside.
+    """
+    outside: list[Line] = []
+    edge_start, edge_end = edge - COLUMN_SLACK, edge + COLUMN_SLACK
+    for is_crossed, group in groupby(
+        lines, lambda line: any(cell.left < edge_start < edge_end < cell.right for cell in line.cells)
     ):
-        beside = list(run)
-        left = _lines([cell for line in beside for cell in line.cells if cell.left < begins])
-        right = _lines([cell for line in beside for cell in line.cells if cell.left >= begins])
+        block = list(group)
+        left = _lines([cell for line in block for cell in line.cells if cell.left < edge_start])
+        right = _lines([cell for line in block for cell in line.cells if cell.left >= edge_start])
         if is_crossed or not (_is_prose(left) and _is_prose(right)):
-            between += beside
+            outside += block
         else:
-            yield from (between, left, right)
-            between = []
-    yield between
+            yield from (outside, left, right)
+            outside = []
+    yield outside
 
 
 def _is_prose(lines: Sequence[Line]) -> bool:
-    """Whether they are running text, of one column or more: most are as wide as any, and their cells have words."""
-    if len(lines) < LEAST_LINES:
+    """Whether the lines are running text: most are about as wide as the widest, and their cells are long."""
+    if len(lines) < MIN_LINES:
         return False
     lefts, rights = [line.cells[0].left for line in lines], [line.cells[-1].right for line in lines]
     width = median(right - left for left, right in zip(lefts, rights, strict=True))
     characters = median(len(cell.text) for line in lines for cell in line.cells)
-    return width >= LEAST_SHARE * (max(rights) - min(lefts)) and characters >= LEAST_CHARACTERS
+    return width >= MIN_WIDTH * (max(rights) - min(lefts)) and characters >= MIN_CHARACTERS
 
 
 def _text(lines: Sequence[Line]) -> str:
     parts = [lines[0].text]
-    steps = [before.bottom - line.bottom for before, line in pairwise(lines)]
-    usual = sorted(steps)[len(steps) // 4] if steps else 0.0  # most of a page's lines may be paragraphs of one line
-    for (before, line), step in zip(pairwise(lines), steps, strict=True):
-        apart = step > APART * usual or before.height > APART_HEIGHT * line.height
-        parts += ["\n\n" if apart else "\n", line.text]
+    steps = [previous.bottom - line.bottom for previous, line in pairwise(lines)]
+    # Not the median: on some pages, most paragraphs have a single line.
+    usual_step = sorted(steps)[len(steps) // 4] if steps else 0.0
+    for (previous, line), step in zip(pairwise(lines), steps, strict=True):
+        is_paragraph = step > PARAGRAPH_STEP * usual_step or previous.height > HEADING_HEIGHT * line.height
+        parts += ["\n\n" if is_paragraph else "\n", line.text]
     return "".join(parts)
 
 
 def _tables(number: int, lines: Sequence[Line]) -> Iterator[Table]:
     block: list[Line] = []
     for line in [*lines, None]:
-        if line is not None and len(line.cells) > 1 and (not block or _below(block[-1], line)):
+        if line is not None and len(line.cells) > 1 and (not block or _is_aligned(block[-1], line)):
             block.append(line)
             continue
-        if len(block) >= LEAST_ROWS:
+        if len(block) >= MIN_ROWS:
             cells = [
                 Cell(row=row, column=column, text=cell.text)
                 for row, each in enumerate(block)
@@ -179,11 +185,11 @@ def _tables(number: int, lines: Sequence[Line]) -> Iterator[Table]:
         block = [line] if line is not None and len(line.cells) > 1 else []
 
 
-def _below(above: Line, line: Line) -> bool:
-    """Whether the cells of a line stand below those of the one before, left or right aligned."""
-    return len(above.cells) == len(line.cells) and all(
-        abs(one.left - two.left) < ALIGNED or abs(one.right - two.right) < ALIGNED
-        for one, two in zip(above.cells, line.cells, strict=True)
+def _is_aligned(previous: Line, line: Line) -> bool:
+    """Whether the cells of a line are aligned with those of the line above, on the left or on the right."""
+    return len(previous.cells) == len(line.cells) and all(
+        abs(above.left - cell.left) < ALIGNMENT or abs(above.right - cell.right) < ALIGNMENT
+        for above, cell in zip(previous.cells, line.cells, strict=True)
     )
 
 
@@ -192,9 +198,9 @@ def _pairs(number: int, lines: Sequence[Line]) -> Iterator[Pair]:
         texts = [cell.text for cell in line.cells]
         position = 0
         while position < len(texts):
-            found = _PAIR.match(texts[position])
-            if found:
-                yield Pair(page=number, name=found["name"].strip(), value=found["value"].strip(), confidence=0.9)
+            match = _PAIR.match(texts[position])
+            if match:
+                yield Pair(page=number, name=match["name"].strip(), value=match["value"].strip(), confidence=0.9)
             elif texts[position].endswith(":") and position + 1 < len(texts):
                 name = texts[position].rstrip(": ")
                 if name:

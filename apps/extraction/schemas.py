@@ -1,4 +1,4 @@
-"""Schemas: documents, jobs and passages, as JSON for programs and as values for pages."""
+"""Schemas: documents, jobs and passages as the API returns them and the pages show them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STATUS: dict[str, Status] = {"PENDING": "Processing", "PROCESSING": "Processing"
 
 
 class JobView(BaseModel):
-    """A row of `document_processing_jobs`; `attempts` counts those that failed."""
+    """A row of `document_processing_jobs`; `attempts` counts the failed attempts."""
 
     model_config = ConfigDict(from_attributes=True)
 
@@ -25,12 +25,12 @@ class JobView(BaseModel):
     attempts: int
     started_at: datetime | None
     completed_at: datetime | None
-    failure_type: str | None = Field(description="Why it failed, in a word: ENCRYPTED, TOO_SLOW, ERROR …")
+    failure_type: str | None = Field(description="Why it failed: ENCRYPTED, TOO_SLOW, ERROR …")
     error_log: str | None
 
 
 class DocumentView(BaseModel):
-    """A document and how it stands."""
+    """A document and its status."""
 
     id: str
     name: str
@@ -67,9 +67,9 @@ class ChunkView(BaseModel):
 
 
 class DocumentDetail(DocumentView):
-    """A document with what was read in it; of many passages the first ones, `?after=` has those after a number."""
+    """A document with its fields and passages; `?after=NUMBER` returns the passages after that number."""
 
-    jobs: list[JobView] = Field(description="Each time that it was read, the newest first; of very many the newest.")
+    jobs: list[JobView] = Field(description="The newest jobs of the document, newest first.")
     fields: list[FieldView]
     passages: int = Field(description="How many passages it has.")
     chunks: list[ChunkView]
@@ -77,11 +77,14 @@ class DocumentDetail(DocumentView):
 
 class DocumentList(BaseModel):
     documents: list[DocumentView]
-    next: str | None = Field(description="Where to go on: the next page is of documents before this one.")
+    next: str | None = Field(description="Pass this as `before` to get the next page.")
 
 
 class PassageView(BaseModel):
-    """A passage that answers; `score` compares those of one search. `alike` more say nearly the same."""
+    """A passage found by a search.
+
+    `score` can be compared only within one search. `alike` is the number of further passages with nearly the same text.
+    """
 
     document_id: str
     document: str

@@ -1,6 +1,6 @@
-"""Search: the passages that answer a question best: near in meaning, and with its rare words in them.
+"""Search: rank the passages that are nearest to a question, by meaning and by the rare words of the question.
 
-What many documents have in nearly the same words (a clause, a form) is told once, and how often.
+A text that many documents share almost word for word (a clause, a form) is listed once, with the number of others.
 """
 
 from __future__ import annotations
@@ -23,85 +23,85 @@ COMMON = frozenset(
         "einen dem den des wer was wann wie wo welche welcher bei aus zum zur"
     )
 )
-WORDS_WEIGH = 0.3
-ALIKE = 0.6  # the share of their words that two passages have in common: they say the same
-LONGEST = 500  # characters of a question
+WORD_WEIGHT = 0.3  # how much the words count, compared with nearness
+SIMILARITY = 0.6  # passages that share at least this fraction of their words count as the same
+MAX_QUESTION = 500  # characters
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
-    """A passage and how well it answers.
+class Match:
+    """A passage and how well it answers a question.
 
-    said   its words
-    words  those of the question that stand in it
-    alike  how many other passages say nearly the same, and answer less well
+    words    the stems of its words
+    matched  those of the question among them
+    alike    how many passages with a lower score have nearly the same text
     """
 
     passage: Passage
     score: float
-    said: set[str]
-    words: frozenset[str]
+    words: set[str]
+    matched: frozenset[str]
     alike: int = 0
 
 
-def answer(store: DocumentStore, question: str, vector: list[float], *, limit: int = 10) -> list[Found]:
-    """The passages that answer a question best, best first; `vector` is the question's."""
-    return together(rank(question, store.nearest(vector)), limit=limit)
+def answer(store: DocumentStore, question: str, vector: list[float], *, limit: int = 10) -> list[Match]:
+    """Return the passages that answer a question best, best first; `vector` is the vector of the question."""
+    return merge_similar(rank(question, store.nearest(vector)), limit=limit)
 
 
-def rank(question: str, near: Sequence[Passage]) -> list[Found]:
-    """By nearness and by the question's words, each the weightier the fewer of these passages have it."""
-    wanted = words(question)
-    texts = [words(passage.text) for passage in near]
-    spread = Counter(word for text in texts for word in text & wanted)
-    weight = {word: math.log(1 + (len(near) + 1) / (1 + spread[word])) for word in wanted}
-    whole = sum(weight.values()) or 1.0
-    found = [
-        Found(
+def rank(question: str, near: Sequence[Passage]) -> list[Match]:
+    """Sort passages by nearness and by the words of the question; rare words count more."""
+    wanted = stems(question)
+    texts = [stems(passage.text) for passage in near]
+    frequency = Counter(word for text in texts for word in text & wanted)
+    weight = {word: math.log(1 + (len(near) + 1) / (1 + frequency[word])) for word in wanted}
+    total = sum(weight.values()) or 1.0
+    matches = [
+        Match(
             passage=passage,
-            score=passage.nearness + WORDS_WEIGH * sum(weight[word] for word in text & wanted) / whole,
-            said=text,
-            words=frozenset(text & wanted),
+            score=passage.nearness + WORD_WEIGHT * sum(weight[word] for word in text & wanted) / total,
+            words=text,
+            matched=frozenset(text & wanted),
         )
         for passage, text in zip(near, texts, strict=True)
     ]
-    return sorted(found, key=lambda one: (-one.score, one.passage.document_id, one.passage.number))
+    return sorted(matches, key=lambda match: (-match.score, match.passage.document_id, match.passage.number))
 
 
-def together(found: Sequence[Found], *, limit: int) -> list[Found]:
-    """The first ones, without those that say nearly the same as one before them; they are counted there."""
-    kept: list[Found] = []
+def merge_similar(matches: Sequence[Match], *, limit: int) -> list[Match]:
+    """Return the first matches, without those that repeat an earlier one; these are counted as `alike` there."""
+    distinct: list[Match] = []
     alike: Counter[int] = Counter()
-    for one in found:
-        place = next((place for place, other in enumerate(kept) if _are_alike(one.said, other.said)), None)
-        if place is not None:
-            alike[place] += 1
-        elif len(kept) < limit:
-            kept.append(one)
-    return [replace(one, alike=alike[place]) for place, one in enumerate(kept)]
+    for match in matches:
+        same = next((index for index, other in enumerate(distinct) if _is_similar(match.words, other.words)), None)
+        if same is not None:
+            alike[same] += 1
+        elif len(distinct) < limit:
+            distinct.append(match)
+    return [replace(match, alike=alike[index]) for index, match in enumerate(distinct)]
 
 
-def _are_alike(one: set[str], other: set[str]) -> bool:
-    return len(one & other) >= ALIKE * max(len(one | other), 1)
+def _is_similar(words: set[str], others: set[str]) -> bool:
+    return len(words & others) >= SIMILARITY * max(len(words | others), 1)
 
 
-def words(text: str) -> set[str]:
-    """The words of a text that say something, without endings that only bend them."""
+def stems(text: str) -> set[str]:
+    """Return the stems of the words of a text, without very common words."""
     return {_stem(word) for word in WORD.findall(text.casefold()) if len(word) > 2 and word not in COMMON}
 
 
 def marks(text: str, wanted: frozenset[str]) -> list[tuple[str, bool]]:
-    """A text in pieces, each with whether it is one of the words that were asked for."""
+    """Split a text into pieces, each with whether it is one of the wanted words."""
     pieces: list[tuple[str, bool]] = []
     last = 0
-    for found in WORD.finditer(text):
-        if _stem(found[0].casefold()) in wanted:
-            pieces += [(text[last : found.start()], False), (found[0], True)]
-            last = found.end()
+    for match in WORD.finditer(text):
+        if _stem(match[0].casefold()) in wanted:
+            pieces += [(text[last : match.start()], False), (match[0], True)]
+            last = match.end()
     return [piece for piece in [*pieces, (text[last:], False)] if piece[0]]
 
 
-@lru_cache(20_000)  # the same words stand in many passages
+@lru_cache(20_000)  # many passages have the same words
 def _stem(word: str) -> str:
     for ending in ("ings", "ing", "ies", "ed", "es", "s", "en"):
         if word.endswith(ending) and len(word) - len(ending) >= 3:

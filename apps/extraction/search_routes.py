@@ -1,5 +1,5 @@
-"""/search: the passages that answer a question."""
-# No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
+"""Search routes: find the passages that answer a question."""
+# No `from __future__ import annotations` here: FastAPI could not resolve annotations that use the local `site`.
 
 import math
 from typing import Annotated
@@ -7,50 +7,50 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query, Request, Response
 
 from apps.extraction import schemas
-from apps.extraction.circuit_breaker import Away
+from apps.extraction.circuit_breaker import CircuitOpen
 from apps.extraction.clean_text import plain
 from apps.extraction.jobs import breaker, embedder, store
-from apps.extraction.providers import Trouble
-from apps.extraction.search import LONGEST, Found, answer, marks
+from apps.extraction.providers import ServiceError
+from apps.extraction.search import MAX_QUESTION, Match, answer, marks
 from holdfast.web import Problem, Site, Who, wants_page
 
 
 def router(site: Site) -> APIRouter:
-    finding = site.resource(tags=["search"])
+    routes = site.resource(tags=["search"])
 
-    @finding.get("/search", name="extraction.search", response_model=schemas.SearchResult)
+    @routes.get("/search", name="extraction.search", response_model=schemas.SearchResult)
     def search_passages(
         request: Request,
         who: Annotated[Who, Depends(site.viewer)],
-        q: Annotated[str, Query(max_length=LONGEST)] = "",
+        q: Annotated[str, Query(max_length=MAX_QUESTION)] = "",
         limit: Annotated[int, Query(ge=1, le=50)] = 10,
     ) -> Response | schemas.SearchResult:
-        """The passages whose meaning is nearest to a question, best first."""
-        asked = plain(q, LONGEST)
-        found = _found(asked, limit)
+        """Find the passages that answer a question best, best first."""
+        question = plain(q, MAX_QUESTION)
+        matches = _search(question, limit)
         if wants_page(request):
-            shown = [(one, marks(one.passage.text, one.words)) for one in found]
-            return site.render(request, who, "search.html", question=asked, shown=shown)
-        return schemas.SearchResult(question=asked, passages=[_told(one) for one in found])
+            shown = [(match, marks(match.passage.text, match.matched)) for match in matches]
+            return site.render(request, who, "search.html", question=question, shown=shown)
+        return schemas.SearchResult(question=question, passages=[_passage_view(match) for match in matches])
 
-    return finding
+    return routes
 
 
-def _found(question: str, limit: int) -> list[Found]:
+def _search(question: str, limit: int) -> list[Match]:
     if not question:
         return []
     try:
-        [vector] = breaker.ask(embedder().name, lambda: embedder().embed([question]))
-    except Away as error:
+        [vector] = breaker.call(embedder().name, lambda: embedder().embed([question]))
+    except CircuitOpen as error:
         wait = {"Retry-After": str(math.ceil(error.wait.total_seconds()))}
         raise Problem("embeddings_unavailable", str(error), status=503, headers=wait) from error
-    except Trouble as error:
+    except ServiceError as error:
         raise Problem("embeddings_unavailable", str(error), status=503) from error
     return answer(store, question, vector, limit=limit)
 
 
-def _told(found: Found) -> schemas.PassageView:
-    passage = found.passage
+def _passage_view(match: Match) -> schemas.PassageView:
+    passage = match.passage
     return schemas.PassageView(
         document_id=passage.document_id,
         document=passage.name,
@@ -58,6 +58,6 @@ def _told(found: Found) -> schemas.PassageView:
         start=passage.start,
         end=passage.end,
         text=passage.text,
-        score=round(found.score, 4),
-        alike=found.alike,
+        score=round(match.score, 4),
+        alike=match.alike,
     )

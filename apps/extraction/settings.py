@@ -1,6 +1,6 @@
-"""Settings: what can be set, from `EXTRACTION_*` variables, checked at start. The default needs no cloud.
+"""Settings: the `EXTRACTION_*` environment variables, checked at start. The defaults need no cloud service.
 
-Where the database is, the engine's own `HOLDFAST_URL` says.
+The database is set by the engine's `HOLDFAST_URL`.
 """
 
 from __future__ import annotations
@@ -15,58 +15,66 @@ from apps.shared.settings import AppSettings, Seconds, Whole
 
 
 class Settings(AppSettings):
-    """Every knob with its default."""
+    """The settings of the application, with their defaults."""
 
     prefix = "EXTRACTION_"
 
-    folder: Path = Field(Path("extraction"), description="Where local blobs are kept; `APP_FOLDER` unless set.")
+    folder: Path = Field(Path("extraction"), description="The folder for local files; `APP_FOLDER` if not set.")
 
-    blobs: Literal["local", "azure"] = Field("local", description="Where the files are kept.")
-    azure_storage_connection: SecretStr | None = Field(None, description="Connection string of an Azure account.")
-    azure_storage_container: str = Field("documents", description="The container that has the files.")
+    blobs: Literal["local", "azure"] = Field("local", description="Where files are stored.")
+    azure_storage_connection: SecretStr | None = Field(
+        None, description="The connection string of the storage account."
+    )
+    azure_storage_container: str = Field("documents", description="The container for the files.")
 
-    analysis: Literal["local", "azure"] = Field("local", description="What reads a document.")
-    azure_documents_endpoint: str | None = Field(None, description="Of Azure Document Intelligence.")
-    azure_documents_key: SecretStr | None = Field(None, description="Its key.")
-    azure_documents_model: str = Field("prebuilt-layout", description="The model that it reads with.")
+    analysis: Literal["local", "azure"] = Field("local", description="Which reader is used.")
+    azure_documents_endpoint: str | None = Field(None, description="The endpoint of Azure Document Intelligence.")
+    azure_documents_key: SecretStr | None = Field(None, description="The key of Azure Document Intelligence.")
+    azure_documents_model: str = Field("prebuilt-layout", description="The model of Azure Document Intelligence.")
 
-    embeddings: Literal["local", "openai", "azure"] = Field("local", description="What makes vectors of passages.")
-    openai_key: SecretStr | None = Field(None, description="Key of OpenAI, or of Azure OpenAI.")
-    openai_endpoint: str | None = Field(None, description="Another base URL of OpenAI; the endpoint of Azure OpenAI.")
+    embeddings: Literal["local", "openai", "azure"] = Field("local", description="Which embedder is used.")
+    openai_key: SecretStr | None = Field(None, description="The key of OpenAI or Azure OpenAI.")
+    openai_endpoint: str | None = Field(None, description="The base URL of OpenAI, or the endpoint of Azure.")
     openai_model: str = Field(
-        "text-embedding-3-small", min_length=1, max_length=80, description="The model; on Azure, the deployment's name."
+        "text-embedding-3-small", min_length=1, max_length=80, description="The model, or the deployment on Azure."
     )
     openai_version: str = Field("2024-10-21", description="The version of Azure OpenAI's API.")
-    dimensions: Whole = Field(256, ge=8, le=2000, description="Numbers of a vector; the local model has 256.")
-    batch: Whole = Field(64, ge=1, le=2048, description="Passages that are embedded with one request.")
+    dimensions: Whole = Field(256, ge=8, le=2000, description="The dimensions of a vector; the local model has 256.")
+    batch: Whole = Field(64, ge=1, le=2048, description="How many passages are embedded in one request.")
 
-    max_attempts: Whole = Field(5, ge=1, le=100, description="How often a document may fail before it is FAILED.")
+    max_attempts: Whole = Field(5, ge=1, le=100, description="How many attempts a job has before it is FAILED.")
     retry_delay: Seconds = Field(
-        timedelta(seconds=5), ge=timedelta(0), description="Before the second attempt; then twice as long each."
+        timedelta(seconds=5),
+        ge=timedelta(0),
+        description="The delay before the second attempt; then doubled each time.",
     )
     threshold: Seconds = Field(
         timedelta(hours=2),
         gt=timedelta(0),
-        description="How long a document may be PROCESSING before it is PENDING again.",
+        description="How long a document may be PROCESSING before it becomes PENDING again.",
     )
-    request_timeout: Seconds = Field(timedelta(seconds=60), gt=timedelta(0), description="Of one request to a service.")
-    reading_timeout: Seconds = Field(timedelta(seconds=300), gt=timedelta(0), description="Of reading a PDF locally.")
-    breaker_failures: Whole = Field(5, ge=1, description="Failures in a row after which a service is left alone.")
-    breaker_pause: Seconds = Field(timedelta(seconds=30), gt=timedelta(0), description="For how long, at first.")
+    request_timeout: Seconds = Field(
+        timedelta(seconds=60), gt=timedelta(0), description="For one request to a service."
+    )
+    reading_timeout: Seconds = Field(timedelta(seconds=300), gt=timedelta(0), description="For reading a PDF locally.")
+    breaker_failures: Whole = Field(5, ge=1, description="After so many failures in a row, a service is not called.")
+    breaker_pause: Seconds = Field(timedelta(seconds=30), gt=timedelta(0), description="For how long, the first time.")
 
-    max_bytes: Whole = Field(50_000_000, ge=1, le=2_000_000_000, description="The largest file that is taken.")
-    max_pages: Whole = Field(2000, ge=1, description="Most pages of a document.")
-    max_characters: Whole = Field(10_000_000, ge=1, description="Most characters of a document.")
-    max_passages: Whole = Field(20_000, ge=1, description="Most passages of a document.")
+    max_bytes: Whole = Field(
+        50_000_000, ge=1, le=2_000_000_000, description="The largest file that is accepted, in bytes."
+    )
+    max_pages: Whole = Field(2000, ge=1, description="The most pages that a document may have.")
+    max_characters: Whole = Field(10_000_000, ge=1, description="The most characters that a document may have.")
+    max_passages: Whole = Field(20_000, ge=1, description="The most passages that a document may have.")
     collect_after: Seconds = Field(
-        timedelta(hours=1), gt=timedelta(0), description="How old a file without a document is before it is removed."
+        timedelta(hours=1), gt=timedelta(0), description="The age at which a file without a document is deleted."
     )
 
-    samples: bool = Field(False, description="Take in the sample documents at the first start.")
+    samples: bool = Field(False, description="Add the sample documents if there is no document yet.")
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
-        needed = {
+        required = {
             "azure_storage_connection": self.blobs == "azure",
             "azure_documents_endpoint": self.analysis == "azure",
             "azure_documents_key": self.analysis == "azure",
@@ -74,15 +82,15 @@ class Settings(AppSettings):
             "openai_endpoint": self.embeddings == "azure",
         }
         missing = [
-            f"{self.prefix}{name.upper()}" for name, wanted in needed.items() if wanted and getattr(self, name) is None
+            f"{self.prefix}{name.upper()}" for name, used in required.items() if used and getattr(self, name) is None
         ]
         if missing:
-            raise ValueError(f"what was chosen needs {', '.join(missing)}")
+            raise ValueError(f"the chosen services also need {', '.join(missing)}")
         if self.embeddings == "local" and self.dimensions != 256:
-            raise ValueError(f"{self.prefix}DIMENSIONS: the local model's vectors have 256")
+            raise ValueError(f"{self.prefix}DIMENSIONS: must be 256, because the local model has 256 dimensions")
         return self
 
     @property
     def model(self) -> str:
-        """What makes the vectors: those of two models can't be compared."""
+        """The name of the embedding model; vectors of different models can't be compared."""
         return "local" if self.embeddings == "local" else f"{self.embeddings} {self.openai_model}"

@@ -1,9 +1,8 @@
-"""SQL views: `documents` and `document_processing_jobs`, for anyone who speaks SQL.
+"""SQL views: `documents` and `document_processing_jobs`, for SQL clients and for this application.
 
-A document's job is a run, seen in the words of this application; a document that was read again has several, and the
-newest says how it stands. `attempts` counts what failed: an attempt that is under way, or that went well, is none.
-`error_log` is what each of them said, in their order. No retention removes these runs (`audit=True`), so a job is there
-as long as its document.
+A job is a run of the engine. A document that was processed again has several jobs; the newest decides its status.
+`attempts` counts failed attempts only, and `error_log` has their errors in order. Retention never deletes these runs
+(`keep_forever=True`), so a job exists as long as its document.
 """
 
 from __future__ import annotations
@@ -16,15 +15,15 @@ from sqlalchemy.schema import ExecutableDDLElement
 from apps.extraction.circuit_breaker import SERVICES
 from holdfast import InvalidSetting
 
-# What an attempt has said that was not the last one; of a long error its end, which says most.
-LOGS = {
+# The errors of all attempts but the last. A long error is cut at its start, because its end matters most.
+EARLIER_ERRORS = {
     "sqlite": """
     (select group_concat(substr(line, -4000), char(10)) from (
         select e.id, case e.kind
             when 'RUN_RETRIED' then json_extract(e.data, '$.error')
-            else 'its worker was lost: ' || json_extract(e.data, '$.because')
+            else 'the worker was lost: ' || json_extract(e.data, '$.reason')
         end as line
-        from %(prefix)sevent e
+        from %(prefix)sevent_view e
         where e.run_id = d.run_id
         and (e.kind = 'RUN_RETRIED' or e.kind = 'RUN_TAKEN_OVER' and json_extract(e.data, '$.decision') = 'retried')
         order by e.id
@@ -33,15 +32,15 @@ LOGS = {
     (select string_agg(right(line, 4000), chr(10) order by id) from (
         select e.id, case e.kind
             when 'RUN_RETRIED' then e.data::json ->> 'error'
-            else 'its worker was lost: ' || (e.data::json ->> 'because')
+            else 'the worker was lost: ' || (e.data::json ->> 'reason')
         end as line
-        from %(prefix)sevent e
+        from %(prefix)sevent_view e
         where e.run_id = d.run_id
         and (e.kind = 'RUN_RETRIED' or e.kind = 'RUN_TAKEN_OVER' and e.data::json ->> 'decision' = 'retried')
-    ) told)""",
+    ) errors)""",
 }
-TOGETHER = {
-    # An old client can't open a file at all whose views it can't parse: `concat_ws` came with SQLite 3.44.
+ERROR_LOG = {
+    # No `concat_ws`, which is new in SQLite 3.44: an older client can't open a file if it can't parse one of its views.
     "sqlite": "nullif(coalesce({log} || char(10) || substr(r.error, -4000), {log}, substr(r.error, -4000)), '')",
     "postgresql": "nullif(concat_ws(chr(10), {log}, right(r.error, 4000)), '')",
 }
@@ -57,13 +56,13 @@ select
         when r.state = 'succeeded' then 'COMPLETED'
         else 'FAILED'
     end as status,
-    case when r.state in ('running', 'succeeded') then r.tries - 1 else r.tries end as attempts,
+    case when r.state in ('running', 'succeeded') then r.attempt - 1 else r.attempt end as attempts,
     r.started_at as started_at,
     r.finished_at as completed_at,
     r.failure_type as failure_type,
-    {together} as error_log
+    {error_log} as error_log
 from document_runs d
-join %(prefix)srun r on r.id = d.run_id
+join %(prefix)srun_view r on r.id = d.run_id
 """
 
 DOCUMENTS = """
@@ -77,19 +76,19 @@ select
     end as status,
     u.embedding, u.embedded_by
 from uploads u
-join %(prefix)srun r on r.id = u.run_id
+join %(prefix)srun_view r on r.id = u.run_id
 """
 
-WIDTH = "alter table document_chunks alter column embedding type vector(%(dimensions)d)"
-# More neighbours than usual: of a clause that stands in many documents each is a neighbour of all the others, and a
-# passage that stands alone must still be reached from somewhere.
+SET_DIMENSIONS = "alter table document_chunks alter column embedding type vector(%(dimensions)d)"
+# More neighbours than the default: copies of a clause that many documents share are all neighbours of each other, and
+# other passages must still be reachable.
 INDEX = """
 create index if not exists ix_document_chunks_embedding on document_chunks using hnsw (embedding vector_cosine_ops)
 with (m = 32, ef_construction = 200)
 """
-SERVICE = "insert into services (name, failures) values (:name, 0) on conflict do nothing"
-MADE_BY = "select min(embedded_by) from uploads where embedded_by <> :model"
-KEPT = {
+INSERT_SERVICE = "insert into services (name, failures) values (:name, 0) on conflict do nothing"
+OTHER_MODEL = "select min(embedded_by) from uploads where embedded_by <> :model"
+STORED_DIMENSIONS = {
     "sqlite": "select length(embedding) / 4 from document_chunks limit 1",
     "postgresql": """
     select nullif(atttypmod, -1) from pg_attribute
@@ -98,39 +97,39 @@ KEPT = {
 
 
 def complete(*, dimensions: int, model: str, prefix: str) -> Callable[[Connection], None]:
-    """What the tables need besides: vectors of one model with an index, the services, and the views, made anew.
+    """Return a function that completes the tables: vector index, rows of the services, and the views.
 
-    `prefix` is what the engine's own tables begin with, with their schema if they have one.
+    `prefix` is the prefix of the engine's table and view names, with the schema if one is set.
     """
 
-    def make(connection: Connection) -> None:
+    def complete_tables(connection: Connection) -> None:
         dialect = connection.dialect.name
-        kept = connection.scalar(text(KEPT[dialect]))
-        if kept not in (None, dimensions):
+        stored = connection.scalar(text(STORED_DIMENSIONS[dialect]))
+        if stored not in (None, dimensions):
             raise InvalidSetting(
-                f"EXTRACTION_DIMENSIONS: the vectors kept here have {kept}; another model needs another database"
+                f"EXTRACTION_DIMENSIONS: the vectors in this database have {stored}; use another database"
             )
-        if (other := connection.scalar(text(MADE_BY), {"model": model})) is not None:
+        if (other := connection.scalar(text(OTHER_MODEL), {"model": model})) is not None:
             raise InvalidSetting(
-                f"EXTRACTION_EMBEDDINGS: the vectors kept here are of {other!r}; another model needs another database"
+                f"EXTRACTION_EMBEDDINGS: the vectors in this database are from {other!r}; use another database"
             )
         for name in SERVICES:
-            connection.execute(text(SERVICE), {"name": name})
+            connection.execute(text(INSERT_SERVICE), {"name": name})
         if dialect == "postgresql":
-            if kept is None:
-                connection.execute(_ddl(WIDTH, dimensions=dimensions))
+            if stored is None:
+                connection.execute(_ddl(SET_DIMENSIONS, dimensions=dimensions))
             connection.execute(text(INDEX))
-        together = TOGETHER[dialect].replace("{log}", LOGS[dialect])
+        error_log = ERROR_LOG[dialect].replace("{log}", EARLIER_ERRORS[dialect])
         for name, view in (
-            ("document_processing_jobs", JOBS.replace("{together}", together)),
+            ("document_processing_jobs", JOBS.replace("{error_log}", error_log)),
             ("documents", DOCUMENTS),
         ):
             connection.execute(_ddl("drop view if exists %(view)s", view=name))
             connection.execute(_ddl(view, prefix=prefix))
 
-    return make
+    return complete_tables
 
 
 def _ddl(statement: str, **parts: object) -> ExecutableDDLElement:
-    """A statement that takes no parameters; its parts are ours."""
+    """Make a DDL statement, which can't have parameters; `parts` must not come from users."""
     return DDL(statement, context=parts)  # type: ignore[no-untyped-call]

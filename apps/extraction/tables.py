@@ -1,10 +1,10 @@
-"""Tables: what extraction keeps beside the engine's runs, in the same database.
+"""Tables: the application's own tables, in the same database as the engine's.
 
-    uploads ──▶ document_fields, document_chunks      written all at once, with the outcome of the run that read it
-            ──▶ document_runs ──▶ the engine's runs   one for each time that it is read; none is removed by retention
+    uploads ──▶ document_fields, document_chunks      written together with the outcome of the run that read them
+            ──▶ document_runs ──▶ the engine's runs   one for each time the document is read; never deleted by retention
 
-`documents` and `document_processing_jobs` are views of these and of the engine's own tables: how a document stands is
-said in one place only.
+`documents` and `document_processing_jobs` are views of these and of the engine's tables, so the status of a document is
+stored in one place only.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from apps.shared.database import Instant
 
 
 class _PgVector(UserDefinedType[Any]):
-    """pgvector's type, spoken to in its text form. How many dimensions it has is said when the tables are completed."""
+    """pgvector's type, in its text form. `sql_views.complete` sets the number of dimensions."""
 
     cache_ok = True
 
@@ -31,7 +31,7 @@ class _PgVector(UserDefinedType[Any]):
 
 
 class Vector(TypeDecorator[list[float]]):
-    """A vector: pgvector's on PostgreSQL, little-endian floats on SQLite, as sqlite-vec reads them."""
+    """A vector: pgvector's type on PostgreSQL, and little-endian floats for sqlite-vec on SQLite."""
 
     impl = LargeBinary
     cache_ok = True
@@ -55,9 +55,9 @@ class Base(DeclarativeBase):
 
 
 class Upload(Base):
-    """A file that someone sent. `name` is what they called it, and is only ever shown; its bytes lie under `blob`.
+    """An uploaded file. `name` is the user's file name, used only for display; the bytes are in `blob`.
 
-    `run_id` is its newest job, `embedding` the middle of its passages' vectors, `embedded_by` the model that made them.
+    `run_id` is its newest job, `embedding` the mean of its passages' vectors, `embedded_by` the model that made them.
     """
 
     __tablename__ = "uploads"
@@ -76,7 +76,7 @@ class Upload(Base):
 
 
 class DocumentRun(Base):
-    """A run that reads a document, or has read it."""
+    """A run that processes or has processed a document."""
 
     __tablename__ = "document_runs"
 
@@ -85,7 +85,7 @@ class DocumentRun(Base):
 
 
 class DocumentField(Base):
-    """A name and a value that a document states, and where."""
+    """A name with its value, and the page that it is on."""
 
     __tablename__ = "document_fields"
 
@@ -99,7 +99,7 @@ class DocumentField(Base):
 
 
 class DocumentChunk(Base):
-    """A passage: what is found. `start` and `end` are its place in the text of its page."""
+    """A passage, the unit of search. `start` and `end` are its position in the text of its page."""
 
     __tablename__ = "document_chunks"
 
@@ -123,14 +123,14 @@ class DocumentPage(Base):
 
 
 class Service(Base):
-    """How a service fares, for all processes: after failures in a row it is left alone until `open_until`."""
+    """The circuit breaker of a service, shared by all processes. It is not called before `open_until`."""
 
     __tablename__ = "services"
 
     name: Mapped[str] = mapped_column(String(50), primary_key=True)
     failures: Mapped[int]
     open_until: Mapped[datetime | None]
-    said: Mapped[str | None] = mapped_column(Text)
+    last_error: Mapped[str | None] = mapped_column("said", Text)
 
 
 Index("ix_document_fields_name", DocumentField.name)

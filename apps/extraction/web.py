@@ -1,7 +1,7 @@
-"""Web: the site of extraction: its pages and its API at the root, the engine's below /holdfast.
+"""Web: the site of the application. Its pages and API are at the root, the engine's below /holdfast.
 
-holdfast serve apps.extraction.web:site              the site alone; with --worker it reads documents, too
-holdfast worker apps.extraction.jobs:hf -q extraction
+holdfast serve apps.extraction.web:site                   the site; add --worker to also process documents
+holdfast worker apps.extraction.jobs:hf -q extraction     a worker in its own process
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ site.include(search_routes.router(site))
 
 @site.on_start
 def prepare() -> None:
-    """Make the tables before someone asks for them; take the samples in, where they are wanted."""
+    """Create the tables, and add the samples if the setting asks for them."""
     with database.read():
         pass
     if settings.samples:
-        samples.take()
+        samples.add_all()

@@ -1,1 +1,1 @@
-"""Factory: a script in Markdown becomes a narrated video, segment by segment, whatever happens to who makes it."""
+"""Factory: turns a script in Markdown into a narrated video, segment by segment, even if workers crash."""

@@ -1,4 +1,4 @@
-"""The factory, as the system knows it."""
+"""Application definition of the factory: how `./run` starts it, links to it and checks it."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ JOBS = "apps.factory.jobs:hf"
 application = Application(
     name="factory",
     title="Factory",
-    shows="A script becomes a narrated video, segment by segment; kill its workers, and the video stays the same.",
+    shows="Turns a script into a narrated video, segment by segment; killed workers don't change the result.",
     queues=("factory",),
     processes=(
         serve("apps.factory.web:site"),
-        Process(name="orchestrator", module="holdfast", arguments=("orchestrator", JOBS), ready=" serves "),
+        Process(name="orchestrator", module="holdfast", arguments=("orchestrator", JOBS), ready=" started on "),
         Process(name="workers", module="apps.factory.demo"),
     ),
     page="/videos/sample",
     links=(
-        PageLink(what="A video of half a minute is made while you watch", path="/videos/sample"),
-        PageLink(what="Kill a worker there: when its lease has ended, another takes over", path="/videos/sample"),
-        PageLink(what="Edit a scene: only that one is spoken and drawn again", path="/videos/sample/edit"),
-        PageLink(what="Every stage with its state and lease, as a view of the database", path="/jobs"),
+        PageLink(what="Watch a video of half a minute being made", path="/videos/sample"),
+        PageLink(what="Kill a worker there: another one takes over when its lease expires", path="/videos/sample"),
+        PageLink(what="Edit a scene: only that scene is spoken and drawn again", path="/videos/sample/edit"),
+        PageLink(what="See every stage with its state and lease, as a database view", path="/jobs"),
     ),
     check=check,
 )

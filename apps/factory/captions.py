@@ -1,30 +1,30 @@
-"""Captions: which words are to be read when, on the slides and in a file beside the video."""
+"""Captions: which words to show when, on the slides and in the subtitle file."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-WIDEST = 42
-LONGEST = 4_000  # milliseconds
-ENDS = (".", "!", "?", ";", ":")
+MAX_WIDTH = 42  # characters
+MAX_MILLISECONDS = 4_000
+SENTENCE_ENDS = (".", "!", "?", ";", ":")
 
 
 @dataclass(frozen=True)
 class Word:
-    """A word and when it is spoken, in milliseconds."""
+    """A word with the time at which it is spoken."""
 
     text: str
-    begins: int
-    ends: int
+    start_ms: int
+    end_ms: int
 
     def later(self, by: int) -> Word:
-        return Word(self.text, self.begins + by, self.ends + by)
+        return Word(self.text, self.start_ms + by, self.end_ms + by)
 
 
 @dataclass(frozen=True)
 class Cue:
-    """Words that are shown together."""
+    """Words that are shown together, as one caption."""
 
     words: tuple[Word, ...]
 
@@ -33,51 +33,51 @@ class Cue:
         return " ".join(word.text for word in self.words)
 
     @property
-    def begins(self) -> int:
-        return self.words[0].begins
+    def start_ms(self) -> int:
+        return self.words[0].start_ms
 
     @property
-    def ends(self) -> int:
-        return self.words[-1].ends
+    def end_ms(self) -> int:
+        return self.words[-1].end_ms
 
 
 def cues(words: Iterable[Word]) -> list[Cue]:
-    """Words in lines that can be read: a new one where a sentence ends, or where it would be too wide or too long."""
-    found: list[Cue] = []
+    """Split words into cues: at the end of each sentence, and where a cue would be too wide or too long."""
+    result: list[Cue] = []
     sentence: list[Word] = []
     for word in words:
         sentence.append(word)
-        if word.text.endswith(ENDS):
-            found += _even(sentence)
+        if word.text.endswith(SENTENCE_ENDS):
+            result += _balanced(sentence)
             sentence = []
-    return found + _even(sentence)
+    return result + _balanced(sentence)
 
 
-def _even(sentence: Sequence[Word]) -> list[Cue]:
-    """A sentence in as few lines as it takes, and none much shorter than the others."""
-    few = _broken(sentence, WIDEST)
-    for widest in range(max((len(word.text) for word in sentence), default=0), WIDEST):
-        if len(found := _broken(sentence, widest)) == len(few):
-            return found
-    return few
+def _balanced(sentence: Sequence[Word]) -> list[Cue]:
+    """Split a sentence into as few cues as possible, of about the same width."""
+    fewest = _split(sentence, MAX_WIDTH)
+    for max_width in range(max((len(word.text) for word in sentence), default=0), MAX_WIDTH):
+        if len(split := _split(sentence, max_width)) == len(fewest):
+            return split
+    return fewest
 
 
-def _broken(sentence: Sequence[Word], widest: int) -> list[Cue]:
-    found: list[Cue] = []
+def _split(sentence: Sequence[Word], max_width: int) -> list[Cue]:
+    result: list[Cue] = []
     line: list[Word] = []
     for word in sentence:
-        wide = len(" ".join(one.text for one in (*line, word))) > widest
-        if line and (wide or word.ends - line[0].begins > LONGEST):
-            found.append(Cue(tuple(line)))
+        too_wide = len(" ".join(one.text for one in (*line, word))) > max_width
+        if line and (too_wide or word.end_ms - line[0].start_ms > MAX_MILLISECONDS):
+            result.append(Cue(tuple(line)))
             line = []
         line.append(word)
-    return [*found, Cue(tuple(line))] if line else found
+    return [*result, Cue(tuple(line))] if line else result
 
 
 def srt(lines: Sequence[Cue]) -> str:
-    """The file that players read: numbered, with times, one cue after another."""
+    """Return the cues as a SubRip file, numbered and with times."""
     return "".join(
-        f"{number}\n{_time(cue.begins)} --> {_time(cue.ends)}\n{_harmless(cue.text)}\n\n"
+        f"{number}\n{_time(cue.start_ms)} --> {_time(cue.end_ms)}\n{_escaped(cue.text)}\n\n"
         for number, cue in enumerate(lines, 1)
     )
 
@@ -87,6 +87,6 @@ def _time(milliseconds: int) -> str:
     return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02},{rest:03}"
 
 
-def _harmless(text: str) -> str:
-    """What would be taken for a line of times is told with another arrow."""
+def _escaped(text: str) -> str:
+    """Replace arrows, because players would read a line with `-->` as a time."""
     return text.replace("-->", "→")

@@ -1,9 +1,8 @@
-"""The demo of `./run`: hands the sample script in, and keeps some workers running, whatever happens to them.
+"""Demo of `./run`: submits the sample script, and keeps some workers running.
 
     python -m apps.factory.demo
 
-A worker that is killed, on the page or by hand, is started again at once; what it had is taken over when its lease
-ends.
+A killed worker is replaced at once; another worker takes over its segment when the lease expires.
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ from apps.shared.stop_signal import stop_event
 
 SAMPLES = Path(__file__).parent / "samples"
 SAMPLE = "sample"
-LOOK = 0.1
-FAILURES = (1, 2, 6, 7)  # of the command: a problem, wrong usage, no database, another worker
+POLL_SECONDS = 0.1
+FAILURES = (1, 2, 6, 7)  # exit codes of `holdfast worker`: a problem, wrong usage, no database, another worker
 COMMAND = (
     sys.executable,
     "-m",
@@ -42,32 +41,32 @@ COMMAND = (
 def main() -> None:
     stopping = stop_event()
     tables.prepare()
-    hand_in()
-    crew = [_hired() for _ in range(settings().workers)]
+    submit_sample()
+    workers = [_start_worker() for _ in range(settings().workers)]
     failed: list[int] = []
-    sys.stderr.write(f"ready: {len(crew)} workers at work\n")
-    while not stopping.wait(LOOK):
-        failed = [one.returncode for one in crew if one.poll() in FAILURES]
+    sys.stderr.write(f"ready: {len(workers)} workers started\n")
+    while not stopping.wait(POLL_SECONDS):
+        failed = [worker.returncode for worker in workers if worker.poll() in FAILURES]
         if failed:
-            stopping.set()  # it would only fail again: whoever started us is told
+            stopping.set()  # a new worker would fail again, so exit with an error
         else:
-            crew = [one if one.poll() is None else _hired() for one in crew]
-    for one in crew:
-        one.terminate()
-    for one in crew:
-        one.wait()
+            workers = [worker if worker.poll() is None else _start_worker() for worker in workers]
+    for worker in workers:
+        worker.terminate()
+    for worker in workers:
+        worker.wait()
     sys.exit(f"a worker ended with exit code {failed[0]}" if failed else 0)
 
 
-def hand_in() -> None:
-    """The sample and its picture, once for each database."""
+def submit_sample() -> None:
+    """Submit the sample script and its picture, once per database."""
     videos.add_picture("lighthouse", (SAMPLES / "lighthouse.png").read_bytes())
-    with contextlib.suppress(IntegrityError):  # it is there already
+    with contextlib.suppress(IntegrityError):  # the sample was submitted before
         videos.create((SAMPLES / "sample.md").read_text("utf-8"), Format(), video_id=SAMPLE)
 
 
-def _hired() -> subprocess.Popen[bytes]:
-    # In our process group: whoever ends that ends them, too.
+def _start_worker() -> subprocess.Popen[bytes]:
+    # The worker stays in this process group, so that a signal to the group reaches it, too.
     return subprocess.Popen(COMMAND, stdin=subprocess.DEVNULL)
 
 

@@ -1,4 +1,4 @@
-"""Formats: how large a video is, how many pictures a second it has, and who speaks how fast."""
+"""Formats: size, frame rate, voice and speaking pace of a video."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 RATE = 22_050
-"""Samples a second of every sound track. Each frame rate divides it, so sound and pictures end together."""
+"""Samples per second of every sound track. It is a multiple of each frame rate, so sound and pictures end together."""
 
 
 class Format(BaseModel):
-    """What is asked of a video beside its script."""
+    """The format of a video."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -19,18 +19,18 @@ class Format(BaseModel):
     height: int = Field(default=360, ge=90, le=1080, multiple_of=2)
     fps: Literal[5, 10, 15, 25, 30] = 15
     voice: str = Field(default="en-us", pattern=r"^[a-z]{2,3}(-[a-z0-9]{1,12}){0,3}$")
-    pace: int = Field(default=165, ge=80, le=400, description="Words a minute.")
+    pace: int = Field(default=165, ge=80, le=400, description="Words per minute.")
 
     @model_validator(mode="after")
-    def _wide(self) -> Format:
+    def _check_ratio(self) -> Format:
         if not 1.2 <= self.width / self.height <= 2.5:
-            raise ValueError("a picture is 1.2 to 2.5 times as wide as it is high")
+            raise ValueError("the width must be 1.2 to 2.5 times the height")
         return self
 
     @property
-    def samples_a_frame(self) -> int:
+    def samples_per_frame(self) -> int:
         return RATE // self.fps
 
     def frames(self, samples: int) -> int:
-        """How many pictures it takes to cover so many samples."""
-        return max(1, -(-samples // self.samples_a_frame))
+        """Return how many frames are as long as this number of samples, rounded up."""
+        return max(1, -(-samples // self.samples_per_frame))

@@ -1,8 +1,8 @@
-"""Media cache: what has been made is not made again, whichever job needs it; what was damaged is.
+"""Media cache: reuses files that another job has already made, and makes damaged ones again.
 
-Each file is an artifact of the run that made it, at a place that follows from job, stage, version and segment; its name
-bears a digest of all that it depends on. `copies` remembers which run has what: so an edited script takes over the
-segments that it has not touched. Nothing is believed without its checksum.
+Each file is an artifact of the run that made it. Its path follows from job, stage, version and segment, and its name
+contains a digest of everything it depends on. The table `copies` says which runs have it, so that an edited script
+reuses the segments that did not change. Every file is checked by its checksum before it is used.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from holdfast import ArtifactCorrupt, ArtifactNotFound, Context, GiveUp, Holdfas
 
 Write = Callable[[Path], object]
 LOST = (ArtifactNotFound, ArtifactCorrupt, RunNotFound)
-SHOWN = 12  # digits of the key that a name bears
+KEY_DIGITS = 12  # of the key, in a file's name
 
 
 @dataclass(frozen=True)
 class Part:
-    """A file that a run has made, as other stages are told of it."""
+    """A file that a run has made, as later stages refer to it."""
 
     run_id: str
     name: str
@@ -38,7 +38,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Product:
-    """Files that were made of one input; `made` says whether that was now."""
+    """The files made from one input; `made` is false if all of them were reused."""
 
     parts: Mapping[str, Part]
     paths: Mapping[str, Path]
@@ -46,56 +46,57 @@ class Product:
 
 
 def key_of(ctx: Context, inputs: Mapping[str, Any]) -> str:
-    """A digest of all that a stage's output depends on: the stage, its version, and what it is given."""
-    known = {"stage": ctx.run.stage, "version": ctx.run.stage_version, **inputs}
-    return sha256(json.dumps(known, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+    """Return a digest of everything that a stage's output depends on: the stage, its version and its inputs."""
+    content = {"stage": ctx.run.stage, "version": ctx.run.stage_version, **inputs}
+    return sha256(json.dumps(content, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
 
 
 class MediaCache:
-    """What there is, for one run that needs or makes something."""
+    """Finds, reuses and stores files for a run."""
 
     def __init__(self, hf: Holdfast, records: MediaRecords) -> None:
         self._hf, self._records = hf, records
 
     def provide(self, ctx: Context, inputs: Mapping[str, Any], files: Mapping[str, Write]) -> Product:
-        """These files: as they are if they are whole, from another job that had the same input, or made now."""
+        """Return these files: this run's own, copies from a run with the same input, or newly made ones."""
         key, made = key_of(ctx, inputs), set[str]()
-        found = self._records.holder(key)
+        owner = self._records.find_run(key)
 
-        def writing(name: str, write: Write) -> Write:
-            def to(path: Path) -> None:
-                if found is None or not self._copied(found, _named(name, key), path):
+        def copy_or(name: str, write: Write) -> Write:
+            def write_file(path: Path) -> None:
+                if owner is None or not self._copy(owner, _file_name(name, key), path):
                     write(path)
                     made.add(name)
 
-            return to
+            return write_file
 
-        kept = {name: ctx.artifact(_named(name, key), writing(name, write)) for name, write in files.items()}
-        if made or found != ctx.run.id:
-            self._records.note(key, ctx.run, made=bool(made))
+        artifacts = {name: ctx.artifact(_file_name(name, key), copy_or(name, write)) for name, write in files.items()}
+        if made or owner != ctx.run.id:
+            self._records.add(key, ctx.run, made=bool(made))
         if made:
             ctx.log.info("made %s", ", ".join(sorted(made)))
-        parts = {name: Part(ctx.run.id, one.name, one.sha256, one.size) for name, one in kept.items()}
-        return Product(parts, {name: _local(one.path) for name, one in kept.items()}, bool(made))
+        parts = {name: Part(ctx.run.id, one.name, one.sha256, one.size) for name, one in artifacts.items()}
+        return Product(parts, {name: _local(one.path) for name, one in artifacts.items()}, bool(made))
 
-    def fetch(self, ctx: Context, part: Mapping[str, Any], again: Write) -> Path:
-        """A file of an earlier stage, checked; one that is damaged or gone is made again here, to the same bytes."""
-        wanted = Part(**part)
+    def fetch(self, ctx: Context, reference: Mapping[str, Any], write: Write) -> Path:
+        """Return a checked file of an earlier stage; write it again, to the same bytes, if it is damaged or missing."""
+        part = Part(**reference)
         try:
-            found = self._hf.artifacts.get(wanted.run_id, wanted.name)
-            if found.sha256 == wanted.sha256:
-                found.open(verify=True).close()
-                return _local(found.path)
+            artifact = self._hf.artifacts.get(part.run_id, part.name)
+            if artifact.sha256 == part.sha256:
+                artifact.open(verify=True).close()
+                return _local(artifact.path)
         except LOST as error:
-            ctx.log.warning("%s is lost and made again: %s", wanted.name, error)
-        mended = ctx.artifact(f"mended-{wanted.name}", again)
-        if mended.sha256 != wanted.sha256:
+            ctx.log.warning("%s is damaged or missing and is made again: %s", part.name, error)
+        repaired = ctx.artifact(f"repaired-{part.name}", write)
+        if repaired.sha256 != part.sha256:
             raise GiveUp(
-                f"{wanted.name} was lost, and what was made for it is not the same", failure_type="NOT_THE_SAME"
+                f"{part.name} was lost, and making it again gave other bytes; submit the script again",
+                failure_type="NOT_THE_SAME",
             )
-        return _local(mended.path)
+        return _local(repaired.path)
 
-    def _copied(self, run_id: str, name: str, path: Path) -> bool:
+    def _copy(self, run_id: str, name: str, path: Path) -> bool:
         try:
             with self._hf.artifacts.open(run_id, name, verify=True) as source, open(path, "wb") as copy:
                 shutil.copyfileobj(source, copy)
@@ -104,12 +105,12 @@ class MediaCache:
         return True
 
 
-def _named(name: str, key: str) -> str:
-    """'film.mp4' of this input: 'film-0a1b2c3d4e5f.mp4'."""
+def _file_name(name: str, key: str) -> str:
+    """Add the key to a file's name: `film.mp4` → `film-0a1b2c3d4e5f.mp4`."""
     stem, _, ending = name.partition(".")
-    return f"{stem}-{key[:SHOWN]}.{ending}"
+    return f"{stem}-{key[:KEY_DIGITS]}.{ending}"
 
 
 def _local(path: Path | None) -> Path:
-    assert path is not None, "artifacts are in a folder: `jobs` has seen to it"
+    assert path is not None, "artifacts are in a folder, as `jobs` checks"
     return path

@@ -1,5 +1,7 @@
-"""Publishing: the last act. The files first, each whole or not at all; then the manifest: who finds it finds all of
-them, and those that it tells of."""
+"""Publishing: copies the finished files to the output folder, and writes the manifest last.
+
+If there is a manifest, all files that it lists are there, complete and unchanged.
+"""
 
 from __future__ import annotations
 
@@ -20,21 +22,21 @@ BLOCK = 1 << 20
 
 
 def publish(folder: Path, files: Mapping[str, Path], about: Mapping[str, Any]) -> dict[str, Any]:
-    """Put files and manifest into a folder; what is there and right stays. The same input gives the same folder.
+    """Publish files and a manifest into a folder; files that are already there and match stay.
 
-    What was published there before stays until all that is new lies beside it: a full disk takes nothing away.
+    New files are written beside the old ones before any is replaced, so a full disk does not damage an earlier version.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    told = {name: {"size": file.stat().st_size, "sha256": digest(file)} for name, file in sorted(files.items())}
-    manifest = {**about, "files": told}
-    with _alone(folder):
-        new = [name for name in told if not _is_there(folder / name, told[name])]
+    entries = {name: {"size": file.stat().st_size, "sha256": digest(file)} for name, file in sorted(files.items())}
+    manifest = {**about, "files": entries}
+    with _locked(folder):
+        new = [name for name in entries if not _matches(folder / name, entries[name])]
         try:
             for name in new:
                 _write(_part(folder, name), files[name])
             _write(_part(folder, MANIFEST), manifest)
             if new:
-                (folder / MANIFEST).unlink(missing_ok=True)  # it would tell of files that are not these any more
+                (folder / MANIFEST).unlink(missing_ok=True)  # it lists files that are about to change
                 sync_folder(folder)
             for names in (new, [MANIFEST]):
                 for name in names:
@@ -47,9 +49,9 @@ def publish(folder: Path, files: Mapping[str, Path], about: Mapping[str, Any]) -
 
 
 def unpublish(folder: Path) -> None:
-    """Remove a video's folder with all its editions; the manifests first: no reader finds half an edition."""
+    """Remove a video's folder with all its editions; manifests go first, so that no reader sees part of an edition."""
     while folder.exists():
-        with suppress(FileNotFoundError):  # another process removes it, too
+        with suppress(FileNotFoundError):  # another process is removing it, too
             for manifest in folder.glob(f"*/{MANIFEST}"):
                 manifest.unlink(missing_ok=True)
                 sync_folder(manifest.parent)
@@ -59,35 +61,35 @@ def unpublish(folder: Path) -> None:
 
 def digest(path: Path) -> str:
     with open(path, "rb") as file:
-        found = sha256()
+        hasher = sha256()
         while block := file.read(BLOCK):
-            found.update(block)
-        return found.hexdigest()
+            hasher.update(block)
+        return hasher.hexdigest()
 
 
 def read(folder: Path) -> dict[str, Any] | None:
-    """What was published there; None if nothing was, or not yet, or if it can't be read any more."""
+    """Return the manifest of a folder; None if nothing is published there or the manifest can't be read."""
     try:
-        found = json.loads((folder / MANIFEST).read_bytes())
+        manifest = json.loads((folder / MANIFEST).read_bytes())
     except (OSError, ValueError):
         return None
-    return found if isinstance(found, dict) and isinstance(found.get("files"), dict) else None
+    return manifest if isinstance(manifest, dict) and isinstance(manifest.get("files"), dict) else None
 
 
-def _is_there(path: Path, told: Mapping[str, Any]) -> bool:
-    return path.is_file() and path.stat().st_size == told["size"] and digest(path) == told["sha256"]
+def _matches(path: Path, entry: Mapping[str, Any]) -> bool:
+    return path.is_file() and path.stat().st_size == entry["size"] and digest(path) == entry["sha256"]
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """No other process publishes there meanwhile; one that dies lets go."""
+def _locked(folder: Path) -> Iterator[None]:
+    """Keep other processes from publishing to the folder; the kernel frees the lock if this process dies."""
     with open(folder.with_name(f".{folder.name}.lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
 def _part(folder: Path, name: str) -> Path:
-    """A file on its way. What a killed process leaves, the next one overwrites."""
+    """Return the path of a file that is still being written; the next process overwrites one that a killed one left."""
     return folder / f".{name}.part"
 
 

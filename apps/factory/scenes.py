@@ -1,4 +1,4 @@
-"""Scenes: what a segment of a video says and shows, as stages hand it to each other."""
+"""Scenes: the narration and the contents of one segment of a video."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True)
 class Scene:
-    """One segment of the video: what is said, and what is shown meanwhile."""
+    """One segment of the video: its narration, and what is shown meanwhile."""
 
     title: str
     narration: str
@@ -16,11 +16,11 @@ class Scene:
     picture: str | None = None
     code: str | None = None
     opening: bool = False
-    """Whether it is the title card."""
+    """True for the title card."""
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self) | {"points": list(self.points)}
 
     @staticmethod
-    def from_json(found: dict[str, Any]) -> Scene:
-        return Scene(**{**found, "points": tuple(found["points"])})
+    def from_json(data: dict[str, Any]) -> Scene:
+        return Scene(**{**data, "points": tuple(data["points"])})

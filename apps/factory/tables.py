@@ -1,10 +1,10 @@
-"""Tables: videos, their editions, the pictures that they show, and what has been made of which input.
+"""Tables: videos, their editions, the pictures they show, and the files made from each input.
 
-They live beside the engine's, so that an edition and the run that makes it are written in one transaction.
+They are in the same database as Holdfast's tables, so that an edition and its run are written in one transaction.
 
-    jobs      a view: one row an edition that is or was made, with `<stage>_state`, `<stage>_lease_owner` and
-              `<stage>_lease_expires_at`; `diagnostic` tells of a failure or a recovery
-    segments  a view: one row a stage and segment, with its own lease, reason and diagnostic
+    jobs      a view with one row per edition, with `<stage>_state`, `<stage>_lease_owner` and
+              `<stage>_lease_expires_at`; `diagnostic` describes a failure or a recovery
+    segments  a view with one row per stage and segment, with its own lease, reason and diagnostic
 """
 
 from __future__ import annotations
@@ -28,32 +28,32 @@ class Base(DeclarativeBase):
 
 
 class Video(Base):
-    """Something that is to be seen; what it says may be edited, and each edition is made anew."""
+    """A video. Each change of its script creates a new edition."""
 
     __tablename__ = "videos"
 
     id: Mapped[str] = mapped_column(String(80), primary_key=True)
     title: Mapped[str] = mapped_column(Text)
-    made_at: Mapped[datetime] = mapped_column(Instant)
+    created_at: Mapped[datetime] = mapped_column(Instant)
     deleting_at: Mapped[datetime | None] = mapped_column(Instant)
-    """When its deletion began: from then on it is only there to be deleted."""
+    """When its deletion began; from then on it can only be deleted."""
 
 
 class Edition(Base):
-    """One script of a video, and the pipeline that makes it."""
+    """One version of a video's script, and the pipeline run that makes it."""
 
     __tablename__ = "editions"
 
     video_id: Mapped[str] = mapped_column(ForeignKey("videos.id"), primary_key=True)
     number: Mapped[int] = mapped_column(Integer, primary_key=True)
     script: Mapped[str] = mapped_column(Text)
-    shape: Mapped[dict[str, Any]] = mapped_column(JSON)
+    video_format: Mapped[dict[str, Any]] = mapped_column(JSON)
     run_id: Mapped[str] = mapped_column(String(40), unique=True)
     submitted_at: Mapped[datetime] = mapped_column(Instant)
 
 
 class Picture(Base):
-    """A picture by the name that scripts give it. What it was before is kept: editions under way show that."""
+    """A picture and its name in scripts. Earlier contents of a name are kept, because existing editions show them."""
 
     __tablename__ = "pictures"
 
@@ -63,8 +63,8 @@ class Picture(Base):
     added_at: Mapped[datetime] = mapped_column(Instant)
 
 
-class Made(Base):
-    """What was made of some input (`media_records` writes it). The key tells all that it depends on."""
+class MediaProduct(Base):
+    """The files made from one input, written by `media_records`. The key is a digest of everything they depend on."""
 
     __tablename__ = "products"
 
@@ -72,13 +72,13 @@ class Made(Base):
     stage: Mapped[str] = mapped_column(String(100))
     version: Mapped[str] = mapped_column(String(100))
     times: Mapped[int] = mapped_column(Integer)
-    """How often it had to be made: more than once only if something was lost or damaged."""
+    """How often they were made: more than once only if a file was lost or damaged."""
 
 
 class Copy(Base):
-    """A run that has a product as its artifact, and the job that the run belongs to; the highest number is the newest.
+    """A run that has the files of a key as its artifacts, with its job; the highest number is the newest.
 
-    Artifacts go with their run: when a video is deleted, the copies of other videos are still known.
+    Artifacts are deleted with their run, so other videos' copies must stay known when a video is deleted.
     """
 
     __tablename__ = "copies"
@@ -91,18 +91,18 @@ class Copy(Base):
 
 @cache
 def database() -> Database:
-    """Where they are. What is missing is made with the first session; any number of processes may begin at once."""
+    """Return the database; the first session creates missing tables, also if several processes start at once."""
     return Database(hf.settings.url, Base.metadata, prepare=hf.start, complete=_views)
 
 
 def prepare() -> None:
-    """Make the tables and views that are missing, the engine's first."""
+    """Create the missing tables and views, Holdfast's first."""
     with database().write():
         pass
 
 
 def _views(connection: Connection) -> None:
-    there = inspect(connection).get_view_names()
+    existing = inspect(connection).get_view_names()
     for view in (f"{connection.dialect.name}/recoveries", "segments", "stages", "jobs"):
-        if view.rpartition("/")[2] not in there:
+        if view.rpartition("/")[2] not in existing:
             connection.execute(text((VIEWS / f"{view}.sql").read_text("utf-8")))

@@ -1,6 +1,6 @@
-"""Text fitting: text in a box that it never leaves: smaller if it must be, broken where it may be, cut at last.
+"""Text fitting: fits a text into a box by breaking lines, choosing a smaller size, and at last cutting it.
 
-The typefaces are FiraGO and Fira Mono from the wheel `pymupdf-fonts`, so that a slide is the same wherever it is drawn.
+The typefaces are FiraGO and Fira Mono from the wheel `pymupdf-fonts`, so that slides look the same on every machine.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import pymupdf_fonts
 from PIL import ImageDraw, ImageFont
 from PIL.ImageFont import FreeTypeFont
 
-LINE = 1.28
-NO_LETTER = "\U0010ffff"
+LINE_HEIGHT = 1.28
+UNKNOWN_LETTER = "\U0010ffff"
 Colour = tuple[int, int, int]
 
 
@@ -29,7 +29,7 @@ class Face(Enum):
 
 @dataclass(frozen=True)
 class Box:
-    """A place on a slide: left, top, width and height."""
+    """A rectangle on a slide, in pixels."""
 
     left: int
     top: int
@@ -55,7 +55,7 @@ class Box:
 
 @dataclass(frozen=True)
 class FittedText:
-    """Lines of one size that fit where they are to stand."""
+    """Lines of text, with the font size at which they fit into their box."""
 
     lines: tuple[str, ...]
     size: int
@@ -63,7 +63,7 @@ class FittedText:
 
     @property
     def line_height(self) -> int:
-        return round(self.size * LINE)
+        return round(self.size * LINE_HEIGHT)
 
     @property
     def height(self) -> int:
@@ -76,14 +76,14 @@ class FittedText:
 
 @lru_cache(maxsize=64)
 def font(size: int, face: Face = Face.PLAIN) -> FreeTypeFont:
-    # One way to lay letters out, whichever others this Pillow was built with.
+    # The basic layout engine is in every build of Pillow, so slides look the same with each.
     return ImageFont.truetype(io.BytesIO(_content(face)), size, layout_engine=ImageFont.Layout.BASIC)
 
 
 @cache
 def _content(face: Face) -> bytes:
-    found: bytes = pymupdf_fonts.fontbuffers[face.value]()
-    return found
+    content: bytes = pymupdf_fonts.fontbuffers[face.value]()
+    return content
 
 
 @lru_cache(maxsize=10_000)
@@ -92,66 +92,67 @@ def width(text: str, size: int, face: Face = Face.PLAIN) -> int:
 
 
 @lru_cache(maxsize=10_000)
-def draws(letter: str, face: Face) -> bool:
-    """Whether the typeface has this letter. What it has not would become an empty box."""
+def has_letter(letter: str, face: Face) -> bool:
+    """Return whether the typeface has this letter; a missing one would be drawn as an empty box."""
     letters = font(20, face)
-    return letter == " " or bytes(letters.getmask(letter)) != bytes(letters.getmask(NO_LETTER))
+    return letter == " " or bytes(letters.getmask(letter)) != bytes(letters.getmask(UNKNOWN_LETTER))
 
 
 def fit(text: str, *, into: tuple[int, int], largest: int, smallest: int, face: Face = Face.PLAIN) -> FittedText:
-    """The largest lettering of a text that fits into a width and a height; what does not fit at all is cut."""
-    across, down = into
-    found, least, most = None, smallest, max(largest, smallest)
-    while least <= most:
-        size = (least + most) // 2
-        fitted = FittedText(tuple(wrap(text, across, size, face)), size, face)
-        if fitted.height <= down and fitted.width <= across:
-            found, least = fitted, size + 1
+    """Fit a text into a width and a height at the largest possible size; cut it if the smallest does not fit."""
+    max_width, max_height = into
+    best, low, high = None, smallest, max(largest, smallest)
+    while low <= high:
+        size = (low + high) // 2
+        fitted = FittedText(tuple(wrap(text, max_width, size, face)), size, face)
+        if fitted.height <= max_height and fitted.width <= max_width:
+            best, low = fitted, size + 1
         else:
-            most = size - 1
-    if found is not None:
-        return found
-    room = max(1, down // round(smallest * LINE))
-    lines = wrap(text, across, smallest, face)
-    return FittedText((*lines[: room - 1], _cut(" ".join(lines[room - 1 :]), across, smallest, face)), smallest, face)
+            high = size - 1
+    if best is not None:
+        return best
+    count = max(1, max_height // round(smallest * LINE_HEIGHT))
+    lines = wrap(text, max_width, smallest, face)
+    last = _cut(" ".join(lines[count - 1 :]), max_width, smallest, face)
+    return FittedText((*lines[: count - 1], last), smallest, face)
 
 
-def wrap(text: str, across: int, size: int, face: Face = Face.PLAIN) -> list[str]:
-    """Lines no wider than this, broken between words; a word that is too wide is broken itself."""
+def wrap(text: str, max_width: int, size: int, face: Face = Face.PLAIN) -> list[str]:
+    """Break a text into lines of at most this width, between words; a word that is too wide is split."""
     lines: list[str] = []
     line = ""
     for word in text.split():
         longer = f"{line} {word}" if line else word
-        if width(longer, size, face) <= across:
+        if width(longer, size, face) <= max_width:
             line = longer
             continue
         if line:
             lines.append(line)
-        *whole, line = _broken(word, across, size, face)
-        lines += whole
+        *full_lines, line = _split_word(word, max_width, size, face)
+        lines += full_lines
     return [*lines, line] if line else lines
 
 
 def draw(canvas: ImageDraw.ImageDraw, fitted: FittedText, box: Box, colour: Colour) -> None:
-    """Put lines at the top left of a box."""
+    """Draw lines from the top left of a box."""
     for number, line in enumerate(fitted.lines):
-        place = (box.left, box.top + number * fitted.line_height)
-        canvas.text(place, line, fill=colour, font=font(fitted.size, fitted.face))
+        position = (box.left, box.top + number * fitted.line_height)
+        canvas.text(position, line, fill=colour, font=font(fitted.size, fitted.face))
 
 
-def _broken(word: str, across: int, size: int, face: Face) -> list[str]:
+def _split_word(word: str, max_width: int, size: int, face: Face) -> list[str]:
     parts, part = [], ""
     for letter in word:
-        if part and width(part + letter, size, face) > across:
+        if part and width(part + letter, size, face) > max_width:
             parts.append(part)
             part = ""
         part += letter
     return [*parts, part]
 
 
-def _cut(text: str, across: int, size: int, face: Face) -> str:
-    if width(text, size, face) <= across:
+def _cut(text: str, max_width: int, size: int, face: Face) -> str:
+    if width(text, size, face) <= max_width:
         return text
-    while text and width(f"{text}…", size, face) > across:
+    while text and width(f"{text}…", size, face) > max_width:
         text = text[:-1]
     return f"{text.rstrip()}…"

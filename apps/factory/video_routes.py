@@ -1,5 +1,5 @@
-"""/videos: handing scripts in, editing them, and seeing them become videos."""
-# No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
+"""/videos: submitting and editing scripts, and watching them become videos."""
+# No `from __future__ import annotations` here: FastAPI could not resolve `site`, which the annotations use.
 
 from dataclasses import asdict
 from typing import Annotated, Any
@@ -12,7 +12,7 @@ from starlette.concurrency import run_in_threadpool
 from apps.factory import video_status, videos
 from apps.factory.formats import Format
 from apps.factory.jobs import hf
-from apps.factory.scripts import LONGEST, ScriptInvalid
+from apps.factory.scripts import MAX_LENGTH, ScriptInvalid
 from apps.factory.settings import settings
 from apps.factory.speech import VoiceUnknown
 from apps.factory.tables import database
@@ -20,35 +20,37 @@ from apps.factory.video_status import VideoStatus
 from holdfast.web import Problem, Site, Who, wants_page
 
 PAGE = 100
-EXAMPLE = """# A title
+EXAMPLE = """# Release notes for April
 
-What is said while the title is shown.
+This is spoken while the title is shown.
 
-## The first scene
+## Faster imports
 
-What is said, and shown as captions.
+Importing a feed now takes half as long. This text is spoken, and shown as captions.
 
-- A point
-- Another point
+- Feeds are fetched in parallel
+- Unchanged articles are skipped
 """
 
 
-class Handed(BaseModel):
-    """A script that is handed in: as JSON, or as the fields of a form."""
+class ScriptBody(BaseModel):
+    """A submitted script, as JSON or as the fields of a form."""
 
     model_config = ConfigDict(extra="forbid")
 
-    script: str = Field(max_length=2 * LONGEST)
+    script: str = Field(max_length=2 * MAX_LENGTH)
     format: Format | None = None
-    after: int | None = Field(default=None, ge=1, description="The edition that was edited; a newer one is a conflict.")
+    after: int | None = Field(
+        default=None, ge=1, description="The edition that was edited; 409 if there is a newer one."
+    )
 
 
-# The body is read by hand, as it may be a form; this is what its reader is told.
-BODY = {"requestBody": {"required": True, "content": {"application/json": {"schema": Handed.model_json_schema()}}}}
+# The routes read the body themselves, because it may be a form; this describes it in the OpenAPI document.
+BODY = {"requestBody": {"required": True, "content": {"application/json": {"schema": ScriptBody.model_json_schema()}}}}
 
 
-class Answer(BaseModel):
-    """What became of it: where to look, and the run that makes it."""
+class SubmittedEdition(BaseModel):
+    """A submitted edition: its page, and the run that makes it."""
 
     video_id: str
     edition: int
@@ -63,19 +65,19 @@ def router(site: Site) -> APIRouter:
     def root(request: Request, who: Annotated[Who, Depends(site.viewer)]) -> Response:
         return RedirectResponse(request.url_for("factory.videos").path, 303)
 
-    @routes.get("/videos", name="factory.videos")
+    @routes.get("/videos", name="factory.videos", summary="List the newest videos")
     def overview(request: Request, who: Annotated[Who, Depends(site.viewer)]) -> Response:
-        """The newest videos, each as its newest edition stands."""
+        """Each video with the status of its newest edition; and the videos that are being deleted."""
         with database().read() as session:
-            found, pictures = video_status.listed(session, limit=PAGE), sorted(videos.pictures(session))
+            newest, pictures = video_status.listed(session, limit=PAGE), sorted(videos.pictures(session))
             deleting = videos.deleting(session)
         if not wants_page(request):
-            return _json({"videos": found, "deleting": deleting})
+            return _json({"videos": newest, "deleting": deleting})
         return site.render(
             request,
             who,
             "factory_videos.html",
-            videos=found,
+            videos=newest,
             deleting=deleting,
             pictures=pictures,
             stages=video_status.STAGES,
@@ -83,78 +85,88 @@ def router(site: Site) -> APIRouter:
 
     @routes.get("/videos/new", name="factory.new", include_in_schema=False)
     def new(request: Request, who: Annotated[Who, Depends(site.operator)]) -> Response:
-        return _editor(request, who, EXAMPLE, there=request.url_for("factory.create").path)
+        return _editor(request, who, EXAMPLE, action=request.url_for("factory.create").path)
 
-    @routes.post("/videos", name="factory.create", status_code=201, response_model=Answer, openapi_extra=BODY)
+    @routes.post(
+        "/videos",
+        name="factory.create",
+        status_code=201,
+        response_model=SubmittedEdition,
+        openapi_extra=BODY,
+        summary="Submit a script",
+    )
     async def create(request: Request, who: Annotated[Who, Depends(site.operator)]) -> Response:
-        """Hand a script in: a new video, which is made at once."""
-        given = await _given(request)
+        """Creates a video, and starts to make it. 422 `script_invalid` lists every fault of the script."""
+        body = await _read_body(request)
         try:
-            made = await run_in_threadpool(videos.create, given.script, given.format or Format())
+            edition = await run_in_threadpool(videos.create, body.script, body.format or Format())
         except ScriptInvalid as error:
-            return _refused(request, who, given.script, error, there=request.url_for("factory.create").path)
+            return _refused(request, who, body.script, error, action=request.url_for("factory.create").path)
         except VoiceUnknown as error:
             raise Problem("voice_unknown", str(error), status=422) from error
-        return _answer(request, made.video_id, made.number, made.run_id)
+        return _submitted(request, edition.video_id, edition.number, edition.run_id)
 
-    @routes.get("/videos/{video_id}", name="factory.video")
+    @routes.get("/videos/{video_id}", name="factory.video", summary="Get a video")
     def video(
         request: Request,
         video_id: str,
         who: Annotated[Who, Depends(site.viewer)],
         edition: Annotated[int | None, Query(ge=1)] = None,
     ) -> Response:
-        """How a video stands: its stages, its segments, who holds which lease, and what came of it."""
-        found = _standing(video_id, edition)
+        """The stages, segments and leases of a video, and the manifest once it is published."""
+        status = _status(video_id, edition)
         if not wants_page(request):
-            return _json(_plain(found))
+            return _json(_as_dict(status))
         workers = [one for one in hf.workers.list() if one.claims and one.concurrency]
-        busy = {task.holder: task for task in hf.workers.tasks()}
+        busy = {task.holder: task for task in hf.workers.active_runs()}
         return site.render(
-            request, who, "factory_video.html", video=found, workers=workers, busy=busy, demo=settings().demo
+            request, who, "factory_video.html", video=status, workers=workers, busy=busy, demo=settings().demo
         )
 
     @routes.get("/videos/{video_id}/edit", name="factory.edit", include_in_schema=False)
     def edit(request: Request, video_id: str, who: Annotated[Who, Depends(site.operator)]) -> Response:
-        found = _standing(video_id, None)
-        there = request.url_for("factory.editions", video_id=video_id).path
-        return _editor(request, who, found.script, there=there, after=found.edition)
+        status = _status(video_id, None)
+        action = request.url_for("factory.editions", video_id=video_id).path
+        return _editor(request, who, status.script, action=action, after=status.edition)
 
     @routes.post(
         "/videos/{video_id}/editions",
         name="factory.editions",
         status_code=201,
-        response_model=Answer,
+        response_model=SubmittedEdition,
         openapi_extra=BODY,
+        summary="Edit the script",
     )
     async def editions(request: Request, video_id: str, who: Annotated[Who, Depends(site.operator)]) -> Response:
-        """The next edition of a video; only what has changed is made anew."""
-        given = await _given(request)
+        """Creates the next edition of a video; only the changed scenes are made again."""
+        body = await _read_body(request)
         try:
-            made = await run_in_threadpool(videos.edit, video_id, given.script, after=given.after, shape=given.format)
+            edition = await run_in_threadpool(
+                videos.edit, video_id, body.script, after=body.after, video_format=body.format
+            )
         except ScriptInvalid as error:
-            there = request.url_for("factory.editions", video_id=video_id).path
-            return _refused(request, who, given.script, error, there=there, after=given.after)
+            action = request.url_for("factory.editions", video_id=video_id).path
+            return _refused(request, who, body.script, error, action=action, after=body.after)
         except VoiceUnknown as error:
             raise Problem("voice_unknown", str(error), status=422) from error
         except videos.VideoNotFound as error:
             raise Problem("video_not_found", str(error), status=404) from error
         except videos.EditedMeanwhile as error:
             raise Problem("edited_meanwhile", str(error), status=409) from error
-        return _answer(request, made.video_id, made.number, made.run_id)
+        return _submitted(request, edition.video_id, edition.number, edition.run_id)
 
-    @routes.post("/videos/{video_id}/cancel", name="factory.cancel")
+    @routes.post("/videos/{video_id}/cancel", name="factory.cancel", summary="Cancel the newest edition")
     def cancel(request: Request, video_id: str, who: Annotated[Who, Depends(site.operator)]) -> Response:
-        """Stop making its newest edition, and whatever works on it."""
-        found = _standing(video_id, None)
-        state = hf.cancel(found.run_id, reason="cancelled on its page", by=who.name)
+        """Running stages and segments are stopped."""
+        status = _status(video_id, None)
+        state = hf.cancel(status.run_id, reason="cancelled on its page", by=who.name)
         if wants_page(request):
             return RedirectResponse(request.url_for("factory.video", video_id=video_id).path, 303)
         return JSONResponse({"state": state})
 
-    @routes.delete("/videos/{video_id}", name="factory.delete", status_code=204)
+    @routes.delete("/videos/{video_id}", name="factory.delete", status_code=204, summary="Delete a video")
     def delete(video_id: str, who: Annotated[Who, Depends(site.operator)]) -> Response:
-        """Delete a video with its runs, artifacts and published files; `video_busy` while it is being made."""
+        """Deletes its runs, artifacts and published files, too. 409 `video_busy` while it is being made."""
         _delete(video_id, who)
         return Response(status_code=204)
 
@@ -163,46 +175,53 @@ def router(site: Site) -> APIRouter:
         _delete(video_id, who)
         return RedirectResponse(request.url_for("factory.videos").path, 303)
 
-    @routes.get("/videos/{video_id}/events", name="factory.events")
+    @routes.get("/videos/{video_id}/events", name="factory.events", summary="Stream the events of the newest edition")
     async def events(request: Request, video_id: str, who: Annotated[Who, Depends(site.viewer)]) -> Response:
-        """What happens to the newest edition, as it happens."""
-        found = await run_in_threadpool(_standing, video_id, None)
-        return await site.streams.run(request, found.run_id)
+        """The stream ends when the edition has ended."""
+        status = await run_in_threadpool(_status, video_id, None)
+        return await site.streams.run(request, status.run_id)
 
-    @routes.get("/jobs", name="factory.jobs")
+    @routes.get("/jobs", name="factory.jobs", summary="List the jobs")
     def jobs(request: Request, who: Annotated[Who, Depends(site.viewer)]) -> Response:
-        """The view `jobs` of the database: each stage's state and lease."""
+        """The newest rows of the database view `jobs`: the state and the lease of each stage."""
         with database().read() as session:
-            found = video_status.jobs(session, limit=PAGE)
+            rows = video_status.jobs(session, limit=PAGE)
         if not wants_page(request):
-            return _json({"jobs": found})
-        return site.render(request, who, "factory_jobs.html", jobs=found, stages=video_status.STAGES)
+            return _json({"jobs": rows})
+        return site.render(request, who, "factory_jobs.html", jobs=rows, stages=video_status.STAGES)
 
     def _editor(
-        request: Request, who: Who, script: str, *, there: str, after: int | None = None, faults: Any = ()
+        request: Request, who: Who, script: str, *, action: str, after: int | None = None, faults: Any = ()
     ) -> Response:
         with database().read() as session:
             pictures = sorted(videos.pictures(session))
         return site.render(
-            request, who, "factory_edit.html", script=script, there=there, after=after, faults=faults, pictures=pictures
+            request,
+            who,
+            "factory_edit.html",
+            script=script,
+            action=action,
+            after=after,
+            faults=faults,
+            pictures=pictures,
         )
 
     def _refused(
-        request: Request, who: Who, script: str, error: ScriptInvalid, *, there: str, after: int | None = None
+        request: Request, who: Who, script: str, error: ScriptInvalid, *, action: str, after: int | None = None
     ) -> Response:
-        """What is wrong with a script: beside it for a person, by code and line for a program."""
+        """Answer 422 with the faults of a script: above the script on the page, or as JSON."""
         if wants_page(request):
-            page = _editor(request, who, script, there=there, after=after, faults=error.faults)
+            page = _editor(request, who, script, action=action, after=after, faults=error.faults)
             page.status_code = 422
             return page
-        problem = {"type": "about:blank", "title": "Does not fit", "status": 422, "code": "script_invalid"}
-        told = problem | {"detail": str(error), "faults": [asdict(fault) for fault in error.faults]}
-        return JSONResponse(told, 422, media_type="application/problem+json")
+        problem = {"type": "about:blank", "title": "Invalid script", "status": 422, "code": "script_invalid"}
+        details = {"detail": str(error), "faults": [asdict(fault) for fault in error.faults]}
+        return JSONResponse(problem | details, 422, media_type="application/problem+json")
 
     return routes
 
 
-def _standing(video_id: str, edition: int | None) -> VideoStatus:
+def _status(video_id: str, edition: int | None) -> VideoStatus:
     try:
         with database().read() as session:
             return video_status.status_of(session, video_id, edition)
@@ -219,35 +238,35 @@ def _delete(video_id: str, who: Who) -> None:
         raise Problem("video_busy", str(error), status=409) from error
 
 
-async def _given(request: Request) -> Handed:
-    """The body, as JSON or as a form."""
+async def _read_body(request: Request) -> ScriptBody:
+    """Read the body, which is JSON or a form."""
     kind = request.headers.get("content-type", "").partition(";")[0]
     try:
         if kind == "application/json":
-            return Handed.model_validate_json(await request.body())
+            return ScriptBody.model_validate_json(await request.body())
         form = await request.form()
-        # A browser ends lines as the standard says, with two characters.
+        # Browsers send \r\n at the end of each line.
         script = str(form.get("script", "")).replace("\r\n", "\n")
-        return Handed.model_validate({"script": script, "after": form.get("after") or None})
+        return ScriptBody.model_validate({"script": script, "after": form.get("after") or None})
     except ValidationError as error:
         faults = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}".removeprefix(": ") for one in error.errors()]
-        raise Problem("invalid_request", f"the request does not fit: {'; '.join(faults)}"[:1000], status=422) from error
+        raise Problem("invalid_request", f"the request is invalid: {'; '.join(faults)}"[:1000], status=422) from error
 
 
-def _answer(request: Request, video_id: str, edition: int, run_id: str) -> Response:
-    there = request.url_for("factory.video", video_id=video_id).path
+def _submitted(request: Request, video_id: str, edition: int, run_id: str) -> Response:
+    url = request.url_for("factory.video", video_id=video_id).path
     if wants_page(request):
-        return RedirectResponse(there, 303)
-    told = {"video_id": video_id, "edition": edition, "run_id": run_id, "url": there}
-    return JSONResponse(told, 201, headers={"Location": there})
+        return RedirectResponse(url, 303)
+    body = {"video_id": video_id, "edition": edition, "run_id": run_id, "url": url}
+    return JSONResponse(body, 201, headers={"Location": url})
 
 
-def _plain(found: VideoStatus) -> dict[str, Any]:
-    cells = [asdict(cell) | {"state": cell.state} for cell in found.cells]
-    return asdict(found) | {"cells": cells, "ended": found.ended}
+def _as_dict(status: VideoStatus) -> dict[str, Any]:
+    segments = [asdict(segment) | {"state": segment.state} for segment in status.segments]
+    return asdict(status) | {"segments": segments, "ended": status.ended}
 
 
-def _json(found: Any) -> Response:
+def _json(content: Any) -> Response:
     from fastapi.encoders import jsonable_encoder
 
-    return JSONResponse(jsonable_encoder(found))
+    return JSONResponse(jsonable_encoder(content))

@@ -1,4 +1,4 @@
-"""Video status: stages, segments, leases and result of a video, for pages and programs."""
+"""Video status: the stages, segments, leases and files of a video, for pages and programs."""
 
 from __future__ import annotations
 
@@ -18,20 +18,23 @@ from apps.factory.videos import VideoNotFound
 
 STAGES = ("script", "audio", "visuals", "render", "commit")
 SPLIT = ("audio", "visuals")
-_facts = ("stage", "segment", "run_id", "state", "lease_owner", "lease_expires_at", "attempt", "takeovers", "retry_at")
-_more = ("started_at", "reason", "diagnostic", "error", "result")
-SEGMENTS = table("segments", *(column(name) for name in ("job_id", *_facts, *_more)))
-_columns = [f"{stage}_{what}" for stage in STAGES for what in ("state", "lease_owner", "lease_expires_at")]
+SEGMENTS = table(
+    "segments",
+    *(column(name) for name in ("job_id", "stage", "segment", "run_id", "state", "lease_owner", "lease_expires_at")),
+    *(column(name) for name in ("attempt", "takeovers", "retry_at", "started_at", "reason", "diagnostic")),
+    *(column(name) for name in ("error", "result")),
+)
+_stage_columns = [f"{stage}_{name}" for stage in STAGES for name in ("state", "lease_owner", "lease_expires_at")]
 JOBS = table(
     "jobs",
-    *(column(name) for name in ("job_id", "video_id", "edition", "job_state", *_columns)),
+    *(column(name) for name in ("job_id", "video_id", "edition", "job_state", *_stage_columns)),
     *(column(name) for name in ("diagnostic", "created_at", "finished_at")),
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class StageStatus:
-    """One stage of a video: where it stands, and how much of it is done."""
+    """One stage of a video: its state, and how many of its segments are done."""
 
     name: str
     state: str
@@ -40,14 +43,14 @@ class StageStatus:
     running: int
     retrying: int
     made: int
-    """Of what is done: how much had to be made, and was not there already."""
+    """How many of the done segments were newly made; the others were reused."""
     reason: str | None
-    """Why it was skipped, if it was: it never ran."""
+    """Why the stage was skipped, if it never ran."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Lease:
-    """Who works on what, and until when no one else may."""
+    """The lease of a worker on a stage or a segment, and when it expires."""
 
     owner: str
     stage: str
@@ -58,8 +61,8 @@ class Lease:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cell:
-    """One segment: its scene, where its two stages stand, and the files that there are of it."""
+class SegmentStatus:
+    """One segment: its scene, the states of its two stages, and its files."""
 
     number: int
     title: str
@@ -68,9 +71,10 @@ class Cell:
     attempts: int
     takeovers: int
     made: bool | None
-    trouble: str | None
+    """False if all its files were reused; None while it is not done."""
+    error: str | None
     reason: str | None
-    """Why a part of it was skipped."""
+    """Why one of its stages was skipped."""
     parts: dict[str, dict[str, Any]]
 
     @property
@@ -80,7 +84,7 @@ class Cell:
 
 @dataclass(frozen=True, kw_only=True)
 class VideoStatus:
-    """An edition of a video, all of it."""
+    """The status of one edition of a video."""
 
     video_id: str
     edition: int
@@ -91,10 +95,10 @@ class VideoStatus:
     state: str
     error: str | None
     diagnostic: str | None
-    """What the newest recovery was of a stage or segment that is not done yet."""
+    """Describes the newest recovery of a stage or segment that is not done yet."""
     submitted_at: datetime
-    stations: Sequence[StageStatus]
-    cells: Sequence[Cell]
+    stages: Sequence[StageStatus]
+    segments: Sequence[SegmentStatus]
     leases: Sequence[Lease]
     manifest: dict[str, Any] | None
     synthesisers: Sequence[str]
@@ -105,30 +109,30 @@ class VideoStatus:
 
 
 def status_of(session: Session, video_id: str, edition: int | None = None) -> VideoStatus:
-    """How an edition stands, the newest if none is named; or VideoNotFound."""
+    """Return the status of an edition, the newest by default; raise VideoNotFound if there is none."""
     newest = videos.newest(session, video_id)
     if edition is not None and not 1 <= edition <= newest.number:
         raise VideoNotFound(f"{video_id} has no edition {edition}; the newest is {newest.number}")
-    found = newest if edition is None else session.get_one(Edition, (video_id, edition))
-    run = hf.snapshot(found.run_id)
-    rows = session.execute(select(SEGMENTS).where(SEGMENTS.c.job_id == found.run_id)).all()
+    chosen = newest if edition is None else session.get_one(Edition, (video_id, edition))
+    run = hf.snapshot(chosen.run_id)
+    rows = session.execute(select(SEGMENTS).where(SEGMENTS.c.job_id == chosen.run_id)).all()
     results = {(row.stage, row.segment): json.loads(row.result) for row in rows if row.result}
     scenes = results.get(("script", "")) or []
     return VideoStatus(
         video_id=video_id,
-        edition=found.number,
+        edition=chosen.number,
         newest=newest.number,
         title=scenes[0]["title"] if scenes else video_id,
-        script=found.script,
-        run_id=found.run_id,
+        script=chosen.script,
+        run_id=chosen.run_id,
         state=run.state,
         error=run.error,
         diagnostic=max((row.diagnostic for row in rows if row.diagnostic), default=None),
-        submitted_at=found.submitted_at,
-        stations=[_station(stage, rows, results) for stage in STAGES],
-        cells=[_cell(number, scene, rows, results) for number, scene in enumerate(scenes)],
+        submitted_at=chosen.submitted_at,
+        stages=[_stage_status(stage, rows, results) for stage in STAGES],
+        segments=[_segment_status(number, scene, rows, results) for number, scene in enumerate(scenes)],
         leases=_leases(rows),
-        manifest=publishing.read(folder_of(video_id, found.number)),
+        manifest=publishing.read(folder_of(video_id, chosen.number)),
         synthesisers=sorted(
             {one["synthesiser"] for (stage, segment), one in results.items() if stage == "audio" and segment}
         ),
@@ -136,43 +140,42 @@ def status_of(session: Session, video_id: str, edition: int | None = None) -> Vi
 
 
 def listed(session: Session, *, limit: int) -> list[dict[str, Any]]:
-    """The newest videos, each with its newest edition as the view `jobs` has it."""
+    """List the newest videos, each with the row of its newest edition in the view `jobs`."""
     newest = select(Edition.video_id, func.max(Edition.number).label("number")).group_by(Edition.video_id).subquery()
-    asked = (
-        select(Video.title, Video.made_at, JOBS)
+    query = (
+        select(Video.title, Video.created_at.label("video_created_at"), JOBS)
         .where(Video.deleting_at.is_(None))
         .join(newest, newest.c.video_id == Video.id)
         .join(JOBS, (JOBS.c.video_id == Video.id) & (JOBS.c.edition == newest.c.number))
-        .order_by(Video.made_at.desc(), Video.id)
+        .order_by(Video.created_at.desc(), Video.id)
         .limit(limit)
     )
-    return [_told(row) for row in session.execute(asked)]
+    return [_as_dict(row) for row in session.execute(query)]
 
 
 def jobs(session: Session, *, limit: int) -> list[dict[str, Any]]:
-    """The newest rows of the view `jobs`."""
-    return [_told(row) for row in session.execute(select(JOBS).order_by(JOBS.c.job_id.desc()).limit(limit))]
+    """List the newest rows of the view `jobs`."""
+    return [_as_dict(row) for row in session.execute(select(JOBS).order_by(JOBS.c.job_id.desc()).limit(limit))]
 
 
 def instant(value: Any) -> datetime | None:
-    """A time as the database has it: SQLite keeps texts, in UTC."""
+    """Return a time from the database as a datetime in UTC; SQLite stores times as texts."""
     if isinstance(value, str):
         return datetime.fromisoformat(value).replace(tzinfo=UTC)
     return value.replace(tzinfo=UTC) if isinstance(value, datetime) and value.tzinfo is None else value
 
 
-def _told(row: Row[Any]) -> dict[str, Any]:
-    found = dict(row._mapping)
-    return {name: instant(value) if name.endswith("_at") else value for name, value in found.items()}
+def _as_dict(row: Row[Any]) -> dict[str, Any]:
+    return {name: instant(value) if name.endswith("_at") else value for name, value in row._mapping.items()}
 
 
-def _station(stage: str, rows: Sequence[Row[Any]], results: dict[tuple[str, str], Any]) -> StageStatus:
+def _stage_status(stage: str, rows: Sequence[Row[Any]], results: dict[tuple[str, str], Any]) -> StageStatus:
     own = [row for row in rows if row.stage == stage]
     parts = [row for row in own if row.segment] if stage in SPLIT else own
-    whole = next((row.state for row in own if not row.segment), "DONE")
+    stage_state = next((row.state for row in own if not row.segment), "DONE")
     states = [row.state for row in parts]
-    under_way = next((state for state in ("RUNNING", "READY", "ERROR") if state in states), whole)
-    state = whole if whole in ("DONE", "ERROR") else under_way
+    active_state = next((state for state in ("RUNNING", "READY", "ERROR") if state in states), stage_state)
+    state = stage_state if stage_state in ("DONE", "ERROR") else active_state
     done = [results.get((stage, row.segment)) for row in parts if row.state == "DONE"]
     return StageStatus(
         name=stage,
@@ -186,20 +189,22 @@ def _station(stage: str, rows: Sequence[Row[Any]], results: dict[tuple[str, str]
     )
 
 
-def _cell(number: int, scene: dict[str, Any], rows: Sequence[Row[Any]], results: dict[tuple[str, str], Any]) -> Cell:
+def _segment_status(
+    number: int, scene: dict[str, Any], rows: Sequence[Row[Any]], results: dict[tuple[str, str], Any]
+) -> SegmentStatus:
     own = {row.stage: row for row in rows if row.segment == str(number)}
-    seen = [results[stage, str(number)] for stage in SPLIT if (stage, str(number)) in results]
-    return Cell(
+    finished = [results[stage, str(number)] for stage in SPLIT if (stage, str(number)) in results]
+    return SegmentStatus(
         number=number,
         title=scene["title"],
         audio=own["audio"].state if "audio" in own else "NEW",
         visuals=own["visuals"].state if "visuals" in own else "NEW",
         attempts=sum(row.attempt for row in own.values()),
         takeovers=sum(row.takeovers for row in own.values()),
-        made=any(one["made"] for one in seen) if len(seen) == len(SPLIT) else None,
-        trouble=next((row.error for row in own.values() if row.state == "ERROR" and row.error), None),
+        made=any(one["made"] for one in finished) if len(finished) == len(SPLIT) else None,
+        error=next((row.error for row in own.values() if row.state == "ERROR" and row.error), None),
         reason=next((row.reason for row in own.values() if row.state == "NEW" and row.reason), None),
-        parts={name: part for one in seen for name, part in one["parts"].items()},
+        parts={name: part for one in finished for name, part in one["parts"].items()},
     )
 
 

@@ -1,6 +1,6 @@
-"""Videos: handing in a script, editing it, deleting it, handing in pictures.
+"""Videos: submits, edits and deletes videos, and adds pictures.
 
-Handing in and editing are each one transaction with the run that it starts.
+Submitting and editing a script each write the edition and its run in one transaction.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from sqlalchemy.orm import Session
 from apps.factory import jobs, publishing, scripts, slides, speech
 from apps.factory.formats import Format
 from apps.factory.scenes import Scene
-from apps.factory.tables import Copy, Edition, Made, Picture, Video, database
+from apps.factory.tables import Copy, Edition, MediaProduct, Picture, Video, database
 from holdfast import RunFilter, RunInUse, RunNotFound, Snapshot
 
-LARGEST_PICTURE = 3_000_000
+MAX_PICTURE_BYTES = 3_000_000
 PAGE = 500
 ACTIVE = ("queued", "running")
 NAME = re.compile(r"[a-z0-9-]{1,80}")
@@ -35,74 +35,77 @@ class VideoNotFound(Exception):
 
 
 class VideoBusy(Exception):
-    """Something of the video is under way, so it can't be deleted."""
+    """The video can't be deleted, because it is being made."""
 
 
 class EditedMeanwhile(Exception):
-    """Someone else has handed in an edition since; nothing was changed."""
+    """Another edition was submitted in the meantime; nothing was changed."""
 
 
-def create(text: str, shape: Format, *, video_id: str | None = None) -> Edition:
-    """A new video and its first edition, made as soon as a worker is free; or ScriptInvalid, or VoiceUnknown."""
-    speech.check(shape.voice)
-    scenes = _checked(text)
-    name = video_id or _name(scenes[0].title)
+def create(text: str, video_format: Format, *, video_id: str | None = None) -> Edition:
+    """Create a video and submit its first edition; raise ScriptInvalid or VoiceUnknown."""
+    speech.check(video_format.voice)
+    scenes = _parse(text)
+    new_id = video_id or _new_id(scenes[0].title)
     with database().write() as session:
-        session.add(Video(id=name, title=scenes[0].title, made_at=jobs.hf.clock.now()))
+        session.add(Video(id=new_id, title=scenes[0].title, created_at=jobs.hf.clock.now()))
         session.flush()
-        return _submitted(session, name, 1, text, scenes, shape)
+        return _submit(session, new_id, 1, text, scenes, video_format)
 
 
-def edit(video_id: str, text: str, *, after: int | None = None, shape: Format | None = None) -> Edition:
-    """The next edition of a video. Only what the edit has changed is made anew.
+def edit(video_id: str, text: str, *, after: int | None = None, video_format: Format | None = None) -> Edition:
+    """Submit the next edition of a video; only the changed scenes are made again.
 
-    `after` is the edition that was edited; EditedMeanwhile if it is not the newest any more.
+    `after` is the edition that was edited; raises EditedMeanwhile if it is no longer the newest.
     """
-    if shape is not None:
-        speech.check(shape.voice)
-    scenes = _checked(text)
+    if video_format is not None:
+        speech.check(video_format.voice)
+    scenes = _parse(text)
     try:
         with database().write() as session:
-            video = _locked(session, video_id)  # no one can begin to delete it before we have committed
-            before = newest(session, video_id)
-            if after is not None and after != before.number:
-                raise EditedMeanwhile(f"the newest edition is {before.number}, not {after}; begin from that one")
+            video = _lock(session, video_id)  # no deletion can begin before this transaction commits
+            current = newest(session, video_id)
+            if after is not None and after != current.number:
+                raise EditedMeanwhile(f"the newest edition is {current.number}, not {after}; edit that one instead")
             video.title = scenes[0].title
-            wanted = shape or Format(**before.shape)
-            return _submitted(session, video_id, before.number + 1, text, scenes, wanted)
+            chosen = video_format or Format(**current.video_format)
+            return _submit(session, video_id, current.number + 1, text, scenes, chosen)
     except IntegrityError as error:
-        raise EditedMeanwhile("someone else has handed in an edition just now; look at it first") from error
+        raise EditedMeanwhile("another edition was submitted at the same time; edit that one instead") from error
 
 
 def delete(video_id: str, *, by: str | None = None) -> None:
-    """Delete a video: its published files first, then its runs with their artifacts, its rows last.
+    """Delete a video: first its published files, then its runs with their artifacts, and its rows last.
 
-    VideoBusy while it is being made. The next call finishes a deletion that was interrupted: until then the video is
-    listed as being deleted, and nothing else can be done with it.
+    Raises VideoBusy while it is being made. After an interruption the video is listed as being deleted, and can't be
+    used any more; calling this again finishes the deletion.
     """
     try:
         with database().write() as session:
-            runs = _begun_to_delete(session, video_id, now=jobs.hf.clock.now())
+            runs = _begin_deletion(session, video_id, now=jobs.hf.clock.now())
         publishing.unpublish(jobs.folder_of(video_id, 1).parent)
         for run_id in runs:
             _delete_run(run_id, by=by)
     except RunInUse as error:
         raise VideoBusy(f"{video_id} can't be deleted now: {error}") from error
-    _forget(video_id)
+    _delete_rows(video_id)
 
 
 def deleting(session: Session) -> list[dict[str, Any]]:
-    """The videos whose deletion was begun and not finished."""
-    asked = select(Video.id, Video.title, Video.deleting_at).where(Video.deleting_at.is_not(None)).order_by(Video.id)
-    return [{"video_id": row.id, "title": row.title, "deleting_at": row.deleting_at} for row in session.execute(asked)]
+    """List the videos whose deletion has begun but is not finished."""
+    query = select(Video.id, Video.title, Video.deleting_at).where(Video.deleting_at.is_not(None)).order_by(Video.id)
+    return [{"video_id": row.id, "title": row.title, "deleting_at": row.deleting_at} for row in session.execute(query)]
 
 
 def add_picture(name: str, content: bytes) -> str:
-    """Keep a picture for scripts to show by this name; its SHA-256. PictureInvalid, and nothing is kept."""
+    """Store a picture that scripts can show by this name, and return its SHA-256; or raise PictureInvalid."""
     if not scripts.PICTURE.fullmatch(name):
-        raise slides.PictureInvalid("a picture's name has small letters, digits, '-' and '_', at most 60")
-    if len(content) > LARGEST_PICTURE:
-        raise slides.PictureInvalid(f"a picture has at most {LARGEST_PICTURE:,} bytes")
+        raise slides.PictureInvalid(
+            "the name of a picture may have at most 60 lower-case letters, digits, '-' and '_', and must not start with"
+            " '-' or '_'"
+        )
+    if len(content) > MAX_PICTURE_BYTES:
+        raise slides.PictureInvalid(f"a picture may have at most {MAX_PICTURE_BYTES:,} bytes")
     slides.open_picture(content)
     digest, now = sha256(content).hexdigest(), jobs.hf.clock.now()
     with database().write() as session:
@@ -111,97 +114,99 @@ def add_picture(name: str, content: bytes) -> str:
 
 
 def pictures(session: Session) -> dict[str, str]:
-    """The pictures that scripts may show: name → SHA-256 of the newest."""
+    """Return the pictures that scripts can show, as name → SHA-256 of the newest content."""
     rows = session.execute(select(Picture.name, Picture.sha256).order_by(Picture.added_at))
     return {row.name: row.sha256 for row in rows}
 
 
 def newest(session: Session, video_id: str) -> Edition:
-    """The newest edition of a video, or VideoNotFound."""
-    asked = (
+    """Return the newest edition of a video, or raise VideoNotFound."""
+    query = (
         select(Edition)
         .join(Video, Video.id == Edition.video_id)
         .where(Edition.video_id == video_id, Video.deleting_at.is_(None))
         .order_by(Edition.number.desc())
         .limit(1)
     )
-    # What no video is called is not asked for: there are texts that a database does not take.
-    found = session.scalar(asked) if NAME.fullmatch(video_id) else None
-    if found is None:
+    # Query only for valid names: a database refuses some texts, such as one with a zero byte.
+    edition = session.scalar(query) if NAME.fullmatch(video_id) else None
+    if edition is None:
         raise VideoNotFound(f"there is no video {video_id!r}")
-    return found
+    return edition
 
 
-def _begun_to_delete(session: Session, video_id: str, *, now: datetime) -> list[str]:
-    """Mark a video, and say which pipelines must go, the newest first: a rerun before the one that it repeats."""
-    video = _locked(session, video_id)
-    found = _pipelines(video_id)
-    for run in found:
+def _begin_deletion(session: Session, video_id: str, *, now: datetime) -> list[str]:
+    """Mark a video as being deleted; return its pipeline runs, newest first: a rerun goes before the run it repeats."""
+    video = _lock(session, video_id)
+    pipelines = _pipelines(video_id)
+    for run in pipelines:
         if run.state in ACTIVE or any(jobs.hf.count(RunFilter(parent=run.id, state=state)).number for state in ACTIVE):
-            raise VideoBusy(f"{video_id} is being made by run {run.id}: cancel that, and delete it when it has stopped")
-    runs = [run.id for run in found]
-    for run_id in runs[:1]:  # an older one may be in use by a newer rerun, which goes first
+            raise VideoBusy(f"{video_id} is being made by run {run.id}; cancel that run first")
+    runs = [run.id for run in pipelines]
+    for run_id in runs[:1]:  # only the newest: an older run may be in use by a newer rerun, which is deleted first
         _delete_run(run_id, dry_run=True)
     editions = select(Edition.run_id).where(Edition.video_id == video_id)  # retention may have removed their runs
-    mine = Copy.job_id.in_(runs) | Copy.job_id.in_(editions)
-    others = exists().where(Copy.key == Made.key, ~mine)
-    session.execute(remove(Made).where(Made.key.in_(select(Copy.key).where(mine)), ~others))
-    session.execute(remove(Copy).where(mine))
+    own = Copy.job_id.in_(runs) | Copy.job_id.in_(editions)
+    others = exists().where(Copy.key == MediaProduct.key, ~own)
+    session.execute(remove(MediaProduct).where(MediaProduct.key.in_(select(Copy.key).where(own)), ~others))
+    session.execute(remove(Copy).where(own))
     video.deleting_at = video.deleting_at or now
     return runs
 
 
 def _delete_run(run_id: str, *, by: str | None = None, dry_run: bool = False) -> None:
-    with suppress(RunNotFound):  # another deletion of the same video is under way
+    with suppress(RunNotFound):  # another deletion of the same video has removed it
         jobs.hf.delete(run_id, by=by, dry_run=dry_run)
 
 
-def _forget(video_id: str) -> None:
+def _delete_rows(video_id: str) -> None:
     with database().write() as session:
         session.execute(remove(Edition).where(Edition.video_id == video_id))
         session.execute(remove(Video).where(Video.id == video_id))
 
 
-def _locked(session: Session, video_id: str) -> Video:
-    """A video that no one else edits or deletes before this transaction ends; or VideoNotFound."""
-    found = session.get(Video, video_id, with_for_update=True) if NAME.fullmatch(video_id) else None
-    if found is None:
+def _lock(session: Session, video_id: str) -> Video:
+    """Lock a video against edits and deletions until this transaction ends; raise VideoNotFound if there is none."""
+    video = session.get(Video, video_id, with_for_update=True) if NAME.fullmatch(video_id) else None
+    if video is None:
         raise VideoNotFound(f"there is no video {video_id!r}")
-    return found
+    return video
 
 
 def _pipelines(video_id: str) -> list[Snapshot]:
-    """Every pipeline that makes or made an edition of a video, the newest first."""
-    wanted = RunFilter(job=jobs.video.name, tag=("video", video_id))
-    page = jobs.hf.search(wanted, limit=PAGE)
-    found = list(page.items)
+    """Return every pipeline run of a video, newest first."""
+    run_filter = RunFilter(job=jobs.video.name, tag=("video", video_id))
+    page = jobs.hf.search(run_filter, limit=PAGE)
+    runs = list(page.items)
     while page.next is not None:
-        page = jobs.hf.search(wanted, limit=PAGE, after=page.next)
-        found += page.items
-    return found
+        page = jobs.hf.search(run_filter, limit=PAGE, after=page.next)
+        runs += page.items
+    return runs
 
 
-def _checked(text: str) -> list[Scene]:
-    """The scenes of a script, their pictures by content: who replaces a picture changes no edition that there is.
+def _parse(text: str) -> list[Scene]:
+    """Parse a script; scenes refer to pictures by digest, so that replacing a picture changes no existing edition.
 
-    No picture is ever taken away, and to read a long text takes its time: no one has to wait for that.
+    It needs no write transaction, because pictures are never removed, and so a long script blocks no other writer.
     """
     with database().read() as session:
         known = pictures(session)
-    found = scripts.parse(text, pictures=known.keys()).scenes
-    return [replace(scene, picture=known[scene.picture]) if scene.picture else scene for scene in found]
+    scenes = scripts.parse(text, pictures=known.keys()).scenes
+    return [replace(scene, picture=known[scene.picture]) if scene.picture else scene for scene in scenes]
 
 
-def _submitted(session: Session, video_id: str, number: int, text: str, scenes: list[Scene], shape: Format) -> Edition:
-    chosen = shape.model_dump()
+def _submit(
+    session: Session, video_id: str, number: int, text: str, scenes: list[Scene], video_format: Format
+) -> Edition:
+    chosen = video_format.model_dump()
     run = jobs.video.using(connection=session, tags={"video": video_id, "edition": str(number)}).submit(
-        scenes=[scene.as_json() for scene in scenes], shape=chosen, video_id=video_id, edition=number
+        scenes=[scene.as_json() for scene in scenes], video_format=chosen, video_id=video_id, edition=number
     )
     edition = Edition(
         video_id=video_id,
         number=number,
         script=text,
-        shape=chosen,
+        video_format=chosen,
         run_id=run.id,
         submitted_at=jobs.hf.clock.now(),
     )
@@ -211,7 +216,7 @@ def _submitted(session: Session, video_id: str, number: int, text: str, scenes: 
     return edition
 
 
-def _name(title: str) -> str:
-    """A name for addresses: what can be read of the title, and something that no other has."""
-    words = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:40].strip("-")
-    return f"{words or 'video'}-{secrets.token_hex(3)}"
+def _new_id(title: str) -> str:
+    """Return an id for URLs: the title in a readable form, and a random suffix."""
+    slug = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:40].strip("-")
+    return f"{slug or 'video'}-{secrets.token_hex(3)}"

@@ -1,4 +1,4 @@
-"""The factory's site: `holdfast serve apps.factory.web:site`. It shows and hands in; the work is done elsewhere."""
+"""Web: the factory's pages and API, served by `holdfast serve apps.factory.web:site`. Workers make the videos."""
 
 from __future__ import annotations
 

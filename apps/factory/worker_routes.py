@@ -1,5 +1,5 @@
-"""/workers: who is at work; and, in a demo, how one of them is killed to see that nothing comes of it."""
-# No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
+"""/workers: lists the workers, and in a demo kills one, to show that the video does not change."""
+# No `from __future__ import annotations` here: FastAPI could not resolve `site`, which the annotations use.
 
 import os
 import signal
@@ -16,45 +16,45 @@ from apps.factory.jobs import QUEUE, hf
 from apps.factory.settings import settings
 from holdfast.web import Problem, Site, Who, wants_page
 
-OURS = b"apps.factory.jobs:hf"
+WORKER_ARGUMENT = b"apps.factory.jobs:hf"
 
 
 def router(site: Site) -> APIRouter:
     routes = site.resource(tags=["workers"])
 
-    @routes.get("/workers", name="factory.workers")
+    @routes.get("/workers", name="factory.workers", summary="List the workers")
     def workers(who: Annotated[Who, Depends(site.viewer)]) -> Response:
-        """Who is alive, and what each does now."""
-        tasks = {task.holder: asdict(task) for task in hf.workers.tasks()}
-        found = [asdict(one) | {"task": tasks.get(one.id)} for one in hf.workers.list()]
-        return JSONResponse(jsonable_encoder({"workers": found}))
+        """Each worker that is alive, with the run that it executes."""
+        tasks = {task.holder: asdict(task) for task in hf.workers.active_runs()}
+        listed = [asdict(worker) | {"task": tasks.get(worker.id)} for worker in hf.workers.list()]
+        return JSONResponse(jsonable_encoder({"workers": listed}))
 
-    @routes.post("/workers/{worker_id}/kill", name="factory.kill")
+    @routes.post("/workers/{worker_id}/kill", name="factory.kill", summary="Kill a worker (demo only)")
     def kill(
         request: Request,
         worker_id: str,
         who: Annotated[Who, Depends(site.operator)],
-        video: Annotated[str, Form(max_length=80, description="Whose page to go back to.")] = "",
+        video: Annotated[str, Form(max_length=80, description="The video whose page to return to.")] = "",
     ) -> Response:
-        """kill -9, in a demo only: the segment that it had is taken over when its lease has run out."""
+        """Sends SIGKILL. Another worker takes over the segment when the lease expires."""
         if not settings().demo:
-            raise Problem("not_a_demo", "workers are killed in a demo only: FACTORY_DEMO=true", status=403)
+            raise Problem("not_a_demo", "workers can be killed only in a demo; set FACTORY_DEMO=true", status=403)
         worker = hf.workers.get(worker_id)
-        here = worker.host == socket.gethostname() and QUEUE in worker.queues and _is_worker(worker.pid)
-        if not here:
-            raise Problem("not_ours", f"{worker_id} is no worker of this machine's demo", status=409)
+        is_local = worker.host == socket.gethostname() and QUEUE in worker.queues and _is_worker(worker.pid)
+        if not is_local:
+            raise Problem("not_ours", f"{worker_id} is not a worker of the factory on this machine", status=409)
         os.kill(worker.pid, signal.SIGKILL)
         if wants_page(request):
-            there = request.url_for("factory.video", video_id=video) if video else request.url_for("factory.videos")
-            return RedirectResponse(there.path, 303)
+            page = request.url_for("factory.video", video_id=video) if video else request.url_for("factory.videos")
+            return RedirectResponse(page.path, 303)
         return JSONResponse({"killed": worker.pid})
 
     return routes
 
 
 def _is_worker(pid: int) -> bool:
-    """Whether that number is still a worker of the factory: numbers are given again."""
+    """Return whether the process is a worker of the factory; its number may have been reused by another process."""
     try:
-        return OURS in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        return WORKER_ARGUMENT in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     except OSError:
         return False

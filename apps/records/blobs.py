@@ -1,4 +1,4 @@
-"""Blobs: the documents' bytes, each under its own digest. A path never comes from anyone outside."""
+"""Blobs: the files of documents, each stored under its SHA-256 digest. No part of a path comes from a user."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from apps.shared.files import sync_folder, written_whole
+from apps.shared.files import atomic_write, sync_folder
 
 DIGEST = re.compile(r"[0-9a-f]{64}")
-PIECE = 1 << 20
+COPY_BYTES = 1 << 20
 
 
 class Blobs:
-    """A folder of files, whole or not there."""
+    """A folder of files. Each file is complete or missing, never partial."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def path(self, digest: str) -> Path:
         if not DIGEST.fullmatch(digest):
-            raise ValueError(f"{digest!r} is no digest")
+            raise ValueError(f"{digest!r} is not a SHA-256 digest")
         return self.folder / digest[:2] / digest
 
     def put(self, source: Path, digest: str) -> Path:
-        """Keep a copy of a file; who keeps it once more makes it young again, so that no one collects it."""
+        """Store a copy of a file. If it is stored already, renew its age, so that the clean-up does not remove it."""
         path = self.path(digest)
         try:
             os.utime(path)
@@ -39,12 +39,12 @@ class Blobs:
         path.parent.mkdir(parents=True, exist_ok=True)
         sync_folder(self.folder)
         part = path.with_name(f"{digest}.{secrets.token_hex(4)}.part")
-        with source.open("rb") as reading, written_whole(path, part=part) as writing:
-            shutil.copyfileobj(reading, writing, PIECE)
+        with source.open("rb") as original, atomic_write(path, part=part) as copy:
+            shutil.copyfileobj(original, copy, COPY_BYTES)
         return path
 
     def older_than(self, seconds: float) -> Iterator[str]:
-        """The digests of what was put before that; what a crash left half is removed on the way."""
+        """Yield the digests of files stored longer ago than that; delete old partial files left by a crash."""
         before = time.time() - seconds
         for path in self.folder.glob("??/*"):
             try:
@@ -59,7 +59,7 @@ class Blobs:
     def remove(self, digest: str) -> None:
         self.path(digest).unlink(missing_ok=True)
 
-    def is_whole(self, digest: str) -> bool:
-        """Whether the bytes are those that were put."""
+    def is_unchanged(self, digest: str) -> bool:
+        """Whether the stored bytes still have this digest."""
         with self.path(digest).open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest() == digest

@@ -1,4 +1,4 @@
-"""Checks of the archive: that the samples were processed, and that what was found in them is what they say."""
+"""Checks: the samples were processed, and the right fields were found in them."""
 
 from __future__ import annotations
 
@@ -29,49 +29,49 @@ FIELDS = {
     "contract.docx": {"end_date": "2027-10-31"},
     "message.eml": {"sender": "Teresa Lindgren", "recipient": "Colin Baxter", "phone": "+442079460844"},
 }  # fmt: skip
-WRONG = {"total_is_not_the_sum", "iban_checksum"}
+FINDINGS = {"total_is_not_the_sum", "iban_checksum"}
 
 
 def check(client: CheckClient) -> Iterator[Checked]:
-    """Wait for the samples, look at what came of them, hand one in as anyone would, and have it processed again."""
-    found = client.until(lambda: _ended(client), "every sample has been processed")
-    yield Checked(what=f"{len(found)} samples have been processed")
-    yield Checked(what="each was recognised for what it is", fault=difference(_classes(found), CLASSES))
-    yield Checked(what="those that can't be read say why", fault=difference(_failures(found), FAILURES))
-    yield Checked(what="dates, sums, people and numbers are what the documents say", fault=_fields(client, found))
-    yield Checked(what="every field stands where it says, to the character", fault=_places(client, found))
-    yield Checked(what="an invoice with a wrong total is reported", fault=_findings(client, found))
-    yield Checked(what="a document handed in now is processed, and again", fault=_again(client))
+    """Wait for the samples and check their results; then upload a document and process it twice."""
+    samples = client.until(lambda: _finished_samples(client), "every sample has been processed")
+    yield Checked(what=f"{len(samples)} samples have been processed")
+    yield Checked(what="each sample has the right class", fault=difference(_classes(samples), CLASSES))
+    yield Checked(what="samples that can't be read fail with a reason", fault=difference(_failures(samples), FAILURES))
+    yield Checked(what="the right dates, amounts, people and numbers are found", fault=_fields(client, samples))
+    yield Checked(what="the position of each field is exact", fault=_positions(client, samples))
+    yield Checked(what="an invoice with a wrong total is reported", fault=_findings(client, samples))
+    yield Checked(what="an uploaded document can be processed twice", fault=_again(client))
 
 
-def _ended(client: CheckClient) -> dict[str, Document] | None:
-    """The samples by their names, once all have ended."""
+def _finished_samples(client: CheckClient) -> dict[str, Document] | None:
+    """Return the samples by name, once all of their runs have ended."""
     documents = client.get("/documents")["documents"]
-    found = {one["name"]: one for one in documents if one["created_by"] == "samples"}
-    if not found.keys() >= CLASSES.keys() | FAILURES.keys():
+    samples = {document["name"]: document for document in documents if document["created_by"] == "samples"}
+    if not samples.keys() >= CLASSES.keys() | FAILURES.keys():
         return None
-    return None if any(one["state"] in ("QUEUED", "RUNNING") for one in found.values()) else found
+    return None if any(document["state"] in ("QUEUED", "RUNNING") for document in samples.values()) else samples
 
 
-def _classes(found: dict[str, Document]) -> dict[str, str | None]:
-    return {name: one["document_class"] for name, one in found.items() if name not in FAILURES}
+def _classes(samples: dict[str, Document]) -> dict[str, str | None]:
+    return {name: document["document_class"] for name, document in samples.items() if name not in FAILURES}
 
 
-def _failures(found: dict[str, Document]) -> dict[str, str | None]:
-    return {name: found[name]["failure_type"] for name in FAILURES}
+def _failures(samples: dict[str, Document]) -> dict[str, str | None]:
+    return {name: samples[name]["failure_type"] for name in FAILURES}
 
 
-def _fields(client: CheckClient, found: dict[str, Document]) -> str | None:
+def _fields(client: CheckClient, samples: dict[str, Document]) -> str | None:
     for name, expected in FIELDS.items():
-        fields = client.get(f"/documents/{found[name]['id']}")["fields"]
+        fields = client.get(f"/documents/{samples[name]['id']}")["fields"]
         values = {field["name"]: field["value"] for field in fields}
         if fault := difference({key: values.get(key) for key in expected}, expected):
             return f"{name}: {fault}"
     return None
 
 
-def _places(client: CheckClient, found: dict[str, Document]) -> str | None:
-    run = client.get(f"/documents/{found['invoice.pdf']['id']}")["runs"][0]
+def _positions(client: CheckClient, samples: dict[str, Document]) -> str | None:
+    run = client.get(f"/documents/{samples['invoice.pdf']['id']}")["runs"][0]
     pages = client.get(f"/runs/{run['id']}/pages")
     for field in client.get(f"/runs/{run['id']}")["fields"]:
         if fault := difference(pages[field["page"] - 1][field["start"] : field["end"]], field["text"]):
@@ -79,27 +79,27 @@ def _places(client: CheckClient, found: dict[str, Document]) -> str | None:
     return None
 
 
-def _findings(client: CheckClient, found: dict[str, Document]) -> str | None:
-    result = client.get(f"/documents/{found['invoice-that-does-not-add-up.pdf']['id']}")["result"]
-    return difference({finding["code"] for finding in result["findings"]}, WRONG)
+def _findings(client: CheckClient, samples: dict[str, Document]) -> str | None:
+    result = client.get(f"/documents/{samples['invoice-that-does-not-add-up.pdf']['id']}")["result"]
+    return difference({finding["code"] for finding in result["findings"]}, FINDINGS)
 
 
 def _again(client: CheckClient) -> str | None:
-    sent = {
+    files = {
         "file": ("note.txt", b"Dear Mr Ferris,\n\nthe meeting is on 3 March 2027.\n\nYours sincerely,\n\nAnn Dale\n")
     }
-    answer = client.http.post("/documents", files=sent)
-    if answer.status_code != 201:
-        return f"it was answered with {answer.status_code}: {answer.text[:200]}"
-    document = answer.json()
+    response = client.http.post("/documents", files=files)
+    if response.status_code != 201:
+        return f"the upload was answered with {response.status_code}: {response.text[:200]}"
+    document = response.json()
     client.http.post(f"/documents/{document['id']}/runs").raise_for_status()
-    runs = client.until(lambda: _both(client, document["id"]), "both runs of a new document have ended")
+    runs = client.until(lambda: _finished_runs(client, document["id"]), "both runs of a new document have ended")
     states = [(run["number"], run["state"]) for run in runs]
     fields = client.get(f"/documents/{document['id']}")["fields"]
     dates = [field["value"] for field in fields if field["kind"] == "date"]
     return difference((states, dates), ([(2, "SUCCEEDED"), (1, "SUCCEEDED")], ["2027-03-03"]))
 
 
-def _both(client: CheckClient, document_id: str) -> list[dict[str, Any]] | None:
+def _finished_runs(client: CheckClient, document_id: str) -> list[dict[str, Any]] | None:
     runs: list[dict[str, Any]] = client.get(f"/documents/{document_id}")["runs"]
     return None if any(run["finished_at"] is None for run in runs) else runs

@@ -1,4 +1,4 @@
-"""Classify: what a document is, by the words that such documents have; with the words that decided."""
+"""Classify: decide the class of a document by the words that such documents usually contain."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 OTHER = "other"
-ENOUGH = 3.0  # less evidence than that is none
-BEGINNING = 1500  # characters in which words weigh twice: what a document is, it says at once
+MIN_SCORE = 3.0  # a document with less evidence is of the class `other`
+BEGINNING = 1500  # words within the first characters count twice, because documents usually begin with what they are
 
 WORDS: dict[str, dict[str, float]] = {
     "invoice": {
@@ -98,13 +98,13 @@ PATTERNS = {
     kind: [(re.compile(pattern, re.IGNORECASE | re.MULTILINE), weight) for pattern, weight in table.items()]
     for kind, table in WORDS.items()
 }
-# Most documents are letters, too: what they are besides weighs more.
-SPECIAL = 1.35
+# Most documents also look like letters, so evidence for any other class counts more.
+OTHER_THAN_LETTER = 1.35
 
 
 @dataclass(frozen=True, kw_only=True)
 class Classification:
-    """What a document is; `score` says how sure that is (0 to 1), `evidence` by which words."""
+    """The class of a document, the confidence in it (`score`, 0 to 1), and the words that decided (`evidence`)."""
 
     kind: str
     score: float
@@ -112,16 +112,16 @@ class Classification:
 
 
 def classify(pages: Sequence[str]) -> Classification:
-    """The kind with the most evidence, or `other` if there is little."""
+    """Return the class with the most evidence, or `other` if there is too little."""
     text = "\n".join(pages)[:200_000]
     found = {kind: _evidence(table, text) for kind, table in PATTERNS.items()}
     scores = {
-        kind: sum(weight for weight, _ in evidence) * (1 if kind == "letter" else SPECIAL)
+        kind: sum(weight for weight, _ in evidence) * (1 if kind == "letter" else OTHER_THAN_LETTER)
         for kind, evidence in found.items()
     }
     best, most = max(scores.items(), key=lambda item: item[1])
-    if most < ENOUGH:
-        return Classification(kind=OTHER, score=round(1 - most / (2 * ENOUGH), 2), evidence=[])
+    if most < MIN_SCORE:
+        return Classification(kind=OTHER, score=round(1 - most / (2 * MIN_SCORE), 2), evidence=[])
     second = max(score for kind, score in scores.items() if kind != best)
     heaviest = sorted(found[best], key=lambda item: -item[0])[:6]
     return Classification(
@@ -132,7 +132,7 @@ def classify(pages: Sequence[str]) -> Classification:
 
 
 def _evidence(table: list[tuple[re.Pattern[str], float]], text: str) -> list[tuple[float, str]]:
-    """How much each pattern weighs here, and the words that it found: one match counts, more count a little."""
+    """Return the weight and the first match of each pattern that occurs; further matches add 15 % each, up to three."""
     found = []
     for pattern, weight in table:
         matches = [match for match, _ in zip(pattern.finditer(text), range(4), strict=False)]

@@ -1,4 +1,4 @@
-"""Documents: a file becomes a document with its first run, and a document gets another run. Each is one transaction."""
+"""Documents: add a document with its first run, and process a document again. Each is one transaction."""
 
 from __future__ import annotations
 
@@ -15,33 +15,33 @@ from apps.records.queries import database
 from apps.records.tables import Document, ProcessingRun
 from apps.shared.ids import new_id
 
-YOUNG = 3600.0  # seconds that a file without a document is left alone: it may be on its way
+MIN_AGE = 3600.0  # seconds before a file without a document is deleted; its upload may still be under way
 
 
-class NotTaken(Exception):
-    """A file that is of none of the kinds that are read here."""
+class UnsupportedFile(Exception):
+    """The file is not of a type that can be read, or is named .pdf and is not a PDF."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Taken:
-    """A document and the run that was asked for."""
+class AddedRun:
+    """A new run and the document that it processes; `number` counts the runs of the document."""
 
     document_id: str
     run_id: str
     number: int
 
 
-def take(path: Path, *, name: str, sha256: str, by: str) -> Taken:
-    """Keep the file, then its document and its first run; NotTaken if it is of no kind that is known, or is called a
-    PDF and is none.
+def add(path: Path, *, name: str, sha256: str, by: str) -> AddedRun:
+    """Store the file, then add its document and first run; raise UnsupportedFile if its type is not supported.
 
-    The file comes first: a document without one would be worse than a file without a document, which is collected.
+    The file is stored first: a document without a file would be an error, while a file without a document is deleted
+    later by `delete_unused_files`.
     """
     kind: Kind | None = kind_of(path)
     if kind is None:
-        raise NotTaken(f"{name!r} is neither PDF, DOCX, EML nor text")
+        raise UnsupportedFile(f"{name!r} is not a PDF, DOCX, EML or text file; convert it and upload it again")
     if kind != "pdf" and name.lower().endswith(".pdf"):
-        raise NotTaken(f"{name!r} is called a PDF and is none")
+        raise UnsupportedFile(f"{name!r} is named .pdf but is not a PDF; rename it or upload the right file")
     size = path.stat().st_size
     blobs.put(path, sha256)
     now = hf.clock.now()
@@ -51,25 +51,26 @@ def take(path: Path, *, name: str, sha256: str, by: str) -> Taken:
             Document(id=document_id, name=name, kind=kind, size=size, sha256=sha256, created_at=now, created_by=by)
         )
         session.flush()
-        blobs.put(path, sha256)  # nothing, unless it was collected in the meantime
-        return _ask(session, document_id, sha256, now=now, by=by)
+        blobs.put(path, sha256)  # does nothing, unless the clean-up deleted the file in the meantime
+        return _submit_run(session, document_id, sha256, now=now, by=by)
 
 
-def again(document_id: str, *, by: str) -> Taken | None:
-    """One more run of a document, whatever its others do; None if there is no such document."""
+def process_again(document_id: str, *, by: str) -> AddedRun | None:
+    """Submit a new run of a document, even while others are unfinished; return None if there is no such document."""
     now = hf.clock.now()
     with database.write() as session:
-        # On PostgreSQL the row's lock does what SQLite's one write lock does: numbers are given one after the other.
+        # The row lock makes concurrent requests take their numbers one after the other on PostgreSQL. SQLite has
+        # only one writer anyway.
         document = session.get(Document, document_id, with_for_update=True)
-        return None if document is None else _ask(session, document_id, document.sha256, now=now, by=by)
+        return None if document is None else _submit_run(session, document_id, document.sha256, now=now, by=by)
 
 
-def collect() -> int:
-    """Remove the files that no document has; how many there were."""
+def delete_unused_files() -> int:
+    """Delete files that belong to no document, and return their number."""
     removed = 0
-    for digest in list(blobs.older_than(YOUNG)):
+    for digest in list(blobs.older_than(MIN_AGE)):
         with database.write() as session:
-            # A transaction that is about to insert a document with these bytes waits, and then sees that they are gone.
+            # Block other inserts: a transaction that adds a document with these bytes waits, then stores the file anew.
             if not database.is_sqlite:
                 session.execute(text("lock table documents in share row exclusive mode"))
             if session.scalar(select(Document.id).where(Document.sha256 == digest).limit(1)) is None:
@@ -78,8 +79,8 @@ def collect() -> int:
     return removed
 
 
-def _ask(session: Session, document_id: str, sha256: str, *, now: datetime, by: str) -> Taken:
+def _submit_run(session: Session, document_id: str, sha256: str, *, now: datetime, by: str) -> AddedRun:
     last = session.scalar(select(func.max(ProcessingRun.number)).where(ProcessingRun.document_id == document_id)) or 0
     run = process.using(connection=session, tags={"document": document_id}).submit(document_id, sha256)
     session.add(ProcessingRun(run_id=run.id, document_id=document_id, number=last + 1, created_at=now, created_by=by))
-    return Taken(document_id=document_id, run_id=run.id, number=last + 1)
+    return AddedRun(document_id=document_id, run_id=run.id, number=last + 1)

@@ -1,4 +1,4 @@
-"""Highlights: a page's text in pieces, each with the fields that it lies in."""
+"""Highlights: split the text of a page into pieces, each with the fields that cover it."""
 
 from __future__ import annotations
 
@@ -8,35 +8,35 @@ from itertools import pairwise
 
 from apps.records.tables import Field
 
-MOST = 60_000  # characters of one page that are shown
+MAX_CHARACTERS = 60_000  # of one page
 
 
 @dataclass(frozen=True)
 class Piece:
-    """Some text without a border of a field in it, and the fields that it lies in."""
+    """Some text, and the fields that cover all of it; no field begins or ends inside."""
 
     text: str
     fields: tuple[Field, ...]
 
 
 @dataclass(frozen=True)
-class Shown:
-    """A page as it is shown; `left` are the characters that are not."""
+class HighlightedPage:
+    """A page for display; `hidden` is the number of characters that are not shown."""
 
     number: int
     pieces: list[Piece]
-    left: int
+    hidden: int
 
 
-def marked(number: int, text: str, fields: Sequence[Field]) -> Shown:
-    """The page cut at the borders of its fields."""
-    shown = text[:MOST]
-    here = [field for field in fields if field.page == number and field.end <= len(shown)]
-    borders = sorted({0, len(shown), *(field.start for field in here), *(field.end for field in here)})
-    pieces, open_, left = [], list[Field](), sorted(here, key=lambda field: field.start)
+def highlight(number: int, text: str, fields: Sequence[Field]) -> HighlightedPage:
+    """Split the text of a page at the start and end of each of its fields."""
+    shown = text[:MAX_CHARACTERS]
+    on_page = [field for field in fields if field.page == number and field.end <= len(shown)]
+    borders = sorted({0, len(shown), *(field.start for field in on_page), *(field.end for field in on_page)})
+    pieces, covering, upcoming = [], list[Field](), sorted(on_page, key=lambda field: field.start)
     for start, end in pairwise(borders):
-        open_ = [field for field in open_ if field.end > start]
-        while left and left[0].start <= start:
-            open_.append(left.pop(0))
-        pieces.append(Piece(shown[start:end], tuple(open_)))
-    return Shown(number, pieces, len(text) - len(shown))
+        covering = [field for field in covering if field.end > start]
+        while upcoming and upcoming[0].start <= start:
+            covering.append(upcoming.pop(0))
+        pieces.append(Piece(shown[start:end], tuple(covering)))
+    return HighlightedPage(number, pieces, len(text) - len(shown))

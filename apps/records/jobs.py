@@ -1,9 +1,11 @@
-"""Jobs: all that the archive asks of Holdfast: one process, one run of a document at a time, four steps in each run.
+"""Jobs: everything that the application uses of Holdfast.
+
+One process serves the pages and runs the jobs. A document has at most one running run, and each run has four steps:
 
     EXTRACT ──▶ CLASSIFY ──▶ INTERPRET ──▶ VALIDATE
 
-A run has a process of its own: one that never returns is killed when its time is over, and a library that crashes takes
-no one with it. It imports this module and nothing of the web, so that it starts soon.
+Each run gets its own process: it can be killed at its timeout, and a library that crashes affects no other run. That
+process imports this module but nothing of the web, so that it starts quickly.
 """
 
 from __future__ import annotations
@@ -27,11 +29,11 @@ from holdfast import Context, GiveUp, Holdfast, Retry
 
 STEPS = ("EXTRACT", "CLASSIFY", "INTERPRET", "VALIDATE")
 JOB, QUEUE, UPKEEP = "records.process", "records", "records.upkeep"
-NICE = 10  # how much a run steps back for whoever answers requests
+NICE = 10  # lower CPU priority for runs, so that the web server stays responsive
 
-given = Settings.load()
-hf = Holdfast(solo=True, queues=(QUEUE, UPKEEP), concurrency=given.concurrency)
-blobs = Blobs(given.folder / "blobs")
+settings = Settings.load()
+hf = Holdfast(single_process=True, queues=(QUEUE, UPKEEP), concurrency=settings.concurrency)
+blobs = Blobs(settings.folder / "blobs")
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class Extracted:
 
 @dataclass(frozen=True)
 class Processed:
-    """What a run comes to; the pages and fields are in the archive."""
+    """The result of a run. Its pages and fields are stored in the application's own tables."""
 
     document_class: str
     score: float
@@ -59,25 +61,27 @@ class Processed:
     name=JOB,
     queue=QUEUE,
     key="document_id",
-    timeout=given.timeout,
+    timeout=settings.timeout,
     max_attempts=1,
     on_crash="fail",
     on_shutdown="fail",
-    audit=True,  # the history of a document is kept for ever
-    retry=Retry(steps=given.step_attempts, delay=given.step_pause, jitter=0),
+    keep_forever=True,  # never deleted by retention: the history of a document stays complete
+    retry=Retry(step_attempts=settings.step_attempts, delay=settings.step_pause, jitter=0),
     isolation="process",
     only_from_code=True,  # a run without its row in processing_runs would belong to no document
     start_at="/documents",
 )
 def process(ctx: Context, document_id: str, sha256: str) -> Processed:
-    """One document from its file to its fields."""
+    """Process one document: read its text, classify it, find its fields and validate them."""
     os.nice(NICE)
     work = Work(ctx.run.id, blobs.path(sha256), sha256)
     ctx.progress(0, len(STEPS), STEPS[0])
     try:
         extracted = ctx.step("EXTRACT", work.extract)
     except OSError as error:
-        raise GiveUp(f"its file can't be read: {error.strerror}", failure_type="FILE_UNAVAILABLE") from None
+        raise GiveUp(
+            f"the document's file can't be read ({error.strerror}); upload it again", failure_type="FILE_UNAVAILABLE"
+        ) from None
     ctx.progress(1, len(STEPS), STEPS[1])
     classified = ctx.step("CLASSIFY", work.classify)
     ctx.progress(2, len(STEPS), STEPS[2])
@@ -97,7 +101,7 @@ def process(ctx: Context, document_id: str, sha256: str) -> Processed:
 
 
 class Work:
-    """What a run has in hand. It has one attempt, so no step needs to find what an earlier process left."""
+    """The intermediate results of a run. A run has only one attempt, so they can stay in memory."""
 
     def __init__(self, run_id: str, path: Path, sha256: str) -> None:
         self._run_id, self._path, self._sha256 = run_id, path, sha256
@@ -105,36 +109,36 @@ class Work:
         self._fields: Sequence[FoundField] = ()
 
     def extract(self) -> Extracted:
-        """Read the document's text."""
-        if not blobs.is_whole(self._sha256):
-            raise GiveUp("its file is not what was handed in", failure_type="FILE_CHANGED")
+        """Read the text of the document."""
+        if not blobs.is_unchanged(self._sha256):
+            raise GiveUp("the stored file has changed since its upload; upload it again", failure_type="FILE_CHANGED")
         try:
             kind = kind_of(self._path)
             if kind is None:
-                raise Unreadable("UNSUPPORTED", "it is neither PDF, DOCX, EML nor text")
-            self._pages = read(self._path, kind, limits=given.limits)
+                raise Unreadable("UNSUPPORTED", "the file is not a PDF, DOCX, EML or text file")
+            self._pages = read(self._path, kind, limits=settings.limits)
         except Unreadable as error:
-            raise GiveUp(str(error), failure_type=error.why) from None
+            raise GiveUp(str(error), failure_type=error.failure_type) from None
         return Extracted(len(self._pages), sum(map(len, self._pages)))
 
     def classify(self) -> Classification:
-        """Say what the document is."""
+        """Decide the class of the document."""
         return classify(self._pages)
 
     def interpret(self, kind: str) -> int:
-        """Find the fields, and keep them with the text that they stand in; how many there are."""
+        """Find the fields, save them with the text, and return their number."""
         self._fields = interpret(self._pages, kind=kind)
         save(hf.settings.url, self._run_id, self._pages, self._fields)
         return len(self._fields)
 
     def validate(self, kind: str, today: str) -> list[Finding]:
-        """Say what a person should look at."""
+        """List what a person should check."""
         return validate(kind, self._fields, today=today)
 
 
-@hf.schedule("17 * * * *", name="records.collect", queue=UPKEEP)
-def collect() -> int:
-    """Remove the files that no document has: their upload failed after they were written."""
+@hf.schedule("17 * * * *", name="records.delete_unused_files", queue=UPKEEP)
+def delete_unused_files() -> int:
+    """Delete files that belong to no document, because their upload failed after they were stored."""
     from apps.records import documents
 
-    return documents.collect()
+    return documents.delete_unused_files()

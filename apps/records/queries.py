@@ -1,4 +1,4 @@
-"""Queries: documents, and what runs have found in them."""
+"""Queries: read documents, their runs, and the pages and fields of a run."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from apps.records.jobs import hf
 from apps.records.tables import Base, Document, Field, Page, ProcessingRun
 from apps.shared.database import Database
 
-HISTORY = 200  # runs of a document that are told of
+HISTORY = 200  # the newest runs of a document that are shown
 
 database = Database(hf.settings.url, Base.metadata, prepare=hf.start)
 
 
 def documents(session: Session, *, limit: int, before: str | None = None) -> list[Document]:
-    """The newest documents; ids sort by their age."""
-    asked = select(Document).order_by(Document.id.desc()).limit(limit)
-    return list(session.scalars(asked if before is None else asked.where(Document.id < before)))
+    """Return the newest documents, older than `before`; ids sort by creation time."""
+    query = select(Document).order_by(Document.id.desc()).limit(limit)
+    return list(session.scalars(query if before is None else query.where(Document.id < before)))
 
 
 def count(session: Session) -> int:
@@ -27,9 +27,9 @@ def count(session: Session) -> int:
 
 
 def runs(session: Session, document_ids: Sequence[str]) -> list[ProcessingRun]:
-    """The runs of some documents, the newest of each first."""
-    asked = select(ProcessingRun).where(ProcessingRun.document_id.in_(document_ids))
-    return list(session.scalars(asked.order_by(ProcessingRun.document_id, ProcessingRun.number.desc())))
+    """Return the runs of some documents, the newest of each document first."""
+    query = select(ProcessingRun).where(ProcessingRun.document_id.in_(document_ids))
+    return list(session.scalars(query.order_by(ProcessingRun.document_id, ProcessingRun.number.desc())))
 
 
 def pages(session: Session, run_id: str) -> list[str]:

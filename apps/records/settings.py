@@ -1,6 +1,6 @@
-"""Settings: what can be set, from `RECORDS_*` variables, checked at start.
+"""Settings: the `RECORDS_*` environment variables, checked at start.
 
-Where the database is, the engine's own `HOLDFAST_URL` says; files lie below `APP_FOLDER`.
+The database is set by the engine's `HOLDFAST_URL`.
 """
 
 from __future__ import annotations
@@ -15,22 +15,28 @@ from apps.shared.settings import AppSettings, Seconds, Whole
 
 
 class Settings(AppSettings):
-    """Every knob with its default."""
+    """The settings of the application, with their defaults."""
 
     prefix = "RECORDS_"
 
-    folder: Path = Field(Path("records"), description="Where the documents' files are kept; `APP_FOLDER` unless set.")
-    concurrency: Whole = Field(2, ge=1, le=64, description="Documents that are processed at once.")
+    folder: Path = Field(Path("records"), description="The folder for uploaded files; `APP_FOLDER` if not set.")
+    concurrency: Whole = Field(2, ge=1, le=64, description="How many documents are processed at once.")
     timeout: Seconds = Field(
-        timedelta(seconds=120), gt=timedelta(0), description="How long a run may take from its start."
+        timedelta(seconds=120), gt=timedelta(0), description="How long a run may take, from its start."
     )
-    step_attempts: Whole = Field(2, ge=1, le=5, description="How often a step is tried, all in all.")
-    step_pause: Seconds = Field(timedelta(seconds=1), ge=timedelta(0), description="Between two tries of a step.")
-    max_bytes: Whole = Field(20_000_000, ge=1, le=1_000_000_000, description="The largest file that is taken.")
-    max_pages: Whole = Field(500, ge=1, description="Most pages of a document.")
-    max_characters: Whole = Field(2_000_000, ge=1, description="Most characters of a document's text.")
-    max_unpacked: Whole = Field(100_000_000, ge=1, description="Most bytes that a DOCX may have unpacked.")
-    samples: bool = Field(False, description="Hand in the sample documents where there is none yet.")
+    step_attempts: Whole = Field(2, ge=1, le=5, description="How often a step is attempted before its run fails.")
+    step_pause: Seconds = Field(
+        timedelta(seconds=1), ge=timedelta(0), description="The pause between two attempts of a step."
+    )
+    max_bytes: Whole = Field(
+        20_000_000, ge=1, le=1_000_000_000, description="The largest file that is accepted, in bytes."
+    )
+    max_pages: Whole = Field(500, ge=1, description="The most pages that a document may have.")
+    max_characters: Whole = Field(
+        2_000_000, ge=1, description="The most characters that the text of a document may have."
+    )
+    max_unpacked: Whole = Field(100_000_000, ge=1, description="The most bytes that a DOCX may unpack to.")
+    samples: bool = Field(False, description="Add the sample documents if there is no document yet.")
 
     @property
     def limits(self) -> Limits:

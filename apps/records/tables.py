@@ -1,9 +1,9 @@
-"""Tables: what the archive keeps beside the engine's runs, in the same database.
+"""Tables: the application's own tables, in the same database as the engine's.
 
-    documents ──▶ processing_runs ──▶ pages, fields        rows are only ever added
+    documents ──▶ processing_runs ──▶ pages, fields
 
-A processing run's state is the engine's: nothing here repeats it. Pages and fields belong to the run that found them:
-processing a document again leaves what was found before as it was.
+The state of a run is stored by the engine and not repeated here. Pages and fields belong to the run that found them, so
+processing a document again changes nothing that earlier runs found.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Base(DeclarativeBase):
 
 
 class Document(Base):
-    """A file that someone sent. `name` is what they called it, and is only ever shown; its bytes lie under `sha256`."""
+    """An uploaded file. `name` is the user's file name, used only for display; the bytes are stored under `sha256`."""
 
     __tablename__ = "documents"
 
@@ -36,7 +36,7 @@ class Document(Base):
 
 
 class ProcessingRun(Base):
-    """That a run was asked for: the how-manieth of its document, by whom. It is inserted with the run itself."""
+    """A run of a document: `number` counts the runs of the document. The row is inserted together with the run."""
 
     __tablename__ = "processing_runs"
     __table_args__ = (UniqueConstraint("document_id", "number"),)
@@ -49,7 +49,7 @@ class ProcessingRun(Base):
 
 
 class Page(Base):
-    """The text of a page, as one run read it."""
+    """The text of a page, as a run read it."""
 
     __tablename__ = "pages"
 
@@ -59,7 +59,7 @@ class Page(Base):
 
 
 class Field(Base):
-    """Something that a run found in the text: `text` stands on `page` from `start` to `end`."""
+    """A field that a run found: `text` is on `page`, from character `start` to `end`."""
 
     __tablename__ = "fields"
 

@@ -1,15 +1,15 @@
-"""Unreadable: a file of which no text can be had, and why in a word."""
+"""Unreadable: the error for a file whose text can't be read."""
 
 from __future__ import annotations
 
 from typing import Literal
 
-Why = Literal["ENCRYPTED", "IMAGE_ONLY", "EMPTY", "TRUNCATED", "CORRUPT", "TOO_LARGE", "UNSUPPORTED"]
+FailureType = Literal["ENCRYPTED", "IMAGE_ONLY", "EMPTY", "TRUNCATED", "CORRUPT", "TOO_LARGE", "UNSUPPORTED"]
 
 
 class Unreadable(Exception):
-    """Trying again would come to the same."""
+    """The text of a file can't be read, and trying again would not help."""
 
-    def __init__(self, why: Why, reason: str) -> None:
-        super().__init__(reason)
-        self.why = why
+    def __init__(self, failure_type: FailureType, message: str) -> None:
+        super().__init__(message)
+        self.failure_type = failure_type

@@ -1,4 +1,4 @@
-"""Views: documents and runs as they are told, to programs as JSON and to pages."""
+"""Views: documents and runs as the API returns them and the pages show them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RESULT = TypeAdapter(Processed)
 
 
 class FieldView(BaseModel):
-    """Something that was found in the text, and where: characters `start` to `end` of the text of `page`."""
+    """A field and its position: characters `start` to `end` in the text of `page`."""
 
     model_config = ConfigDict(from_attributes=True)
 
@@ -47,7 +47,7 @@ class StepView(BaseModel):
 
 
 class EventView(BaseModel):
-    """Something that happened to a run."""
+    """An event of a run."""
 
     kind: str
     happened_at: datetime | None
@@ -55,7 +55,7 @@ class EventView(BaseModel):
 
 
 class RunView(BaseModel):
-    """One processing of a document."""
+    """A run: one processing of a document."""
 
     id: str
     document_id: str
@@ -76,7 +76,7 @@ class RunView(BaseModel):
 
 
 class RunDetail(RunView):
-    """A run with all that is known of it."""
+    """A run with its steps, events and fields."""
 
     steps: list[StepView]
     events: list[EventView]
@@ -85,7 +85,7 @@ class RunDetail(RunView):
 
 
 class DocumentView(BaseModel):
-    """A document, its newest run, and what it was found to be."""
+    """A document, the state of its newest run, and its class."""
 
     id: str
     name: str
@@ -101,7 +101,7 @@ class DocumentView(BaseModel):
 
 
 class DocumentDetail(DocumentView):
-    """A document with its runs, the newest first, and the fields that the newest one that succeeded has found."""
+    """A document with its runs, newest first, and the fields that the newest successful run found."""
 
     runs: list[RunView]
     result: Processed | None
@@ -109,43 +109,43 @@ class DocumentDetail(DocumentView):
 
 
 class DocumentPage(BaseModel):
-    """Some documents, the newest first; `next` is the `before` of those that follow."""
+    """A page of documents, newest first; pass `next` as `before` to get the next page."""
 
     documents: list[DocumentView]
     next: str | None
 
 
-def run_of(asked: tables.ProcessingRun) -> RunView:
-    return _run(asked, hf.snapshot(asked.run_id))
+def run_of(row: tables.ProcessingRun) -> RunView:
+    return _run(row, hf.snapshot(row.run_id))
 
 
 def find_run(run_id: str) -> tables.ProcessingRun:
     with database.read() as session:
         found = session.get(tables.ProcessingRun, run_id)
     if found is None:
-        raise RunNotFound(f"there is no run {run_id}")
+        raise RunNotFound(f"there is no run with the id {run_id}")
     return found
 
 
-def run_detail(asked: tables.ProcessingRun, *, events_url: str) -> RunDetail:
-    snapshot, story = hf.snapshot(asked.run_id), hf.story(asked.run_id)
-    view = _run(asked, snapshot)
+def run_detail(row: tables.ProcessingRun, *, events_url: str) -> RunDetail:
+    snapshot, events = hf.snapshot(row.run_id), hf.timeline(row.run_id)
+    view = _run(row, snapshot)
     with database.read() as session:
-        fields = fields_of(queries.fields(session, asked.run_id)) if view.state == "SUCCEEDED" else []
+        fields = fields_of(queries.fields(session, row.run_id)) if view.state == "SUCCEEDED" else []
     return RunDetail(
         **view.model_dump(),
-        steps=steps_of(view.state, story),
-        events=[EventView(kind=one.kind, happened_at=one.happened_at, data=_told(one)) for one in story],
+        steps=steps_of(view.state, events),
+        events=[EventView(kind=event.kind, happened_at=event.happened_at, data=_data(event)) for event in events],
         fields=fields,
         events_url=events_url,
     )
 
 
 def document_of(document: tables.Document, runs: Sequence[tables.ProcessingRun]) -> tuple[DocumentView, list[RunView]]:
-    """The document and its runs, the newest first, of which only as many are looked up as it takes."""
+    """Return the document and its newest runs, down to the newest successful one."""
     views: list[RunView] = []
-    for asked in runs[: queries.HISTORY]:
-        views.append(run_of(asked))
+    for row in runs[: queries.HISTORY]:
+        views.append(run_of(row))
         if views[-1].state == "SUCCEEDED":
             break
     last = next((view.result for view in views if view.result), None)
@@ -169,60 +169,62 @@ def fields_of(rows: Iterable[tables.Field]) -> list[FieldView]:
     return [FieldView.model_validate(row) for row in rows]
 
 
-def steps_of(state: RunState, story: Sequence[Event]) -> list[StepView]:
-    """How each step stands: those that ended have events; the first of the others is where the run is, or failed."""
-    begun = {one.data.get("step"): one for one in story if one.kind == "STEP_STARTED"}
-    ended = {one.data.get("step"): one for one in story if one.kind == "STEP_FINISHED"}
-    retried = [one.data.get("step") for one in story if one.kind == "STEP_RETRIED"]
-    here: StepState = {"QUEUED": "PENDING", "RUNNING": "RUNNING", "SUCCEEDED": "FINISHED"}.get(state, "FAILED")  # type: ignore[assignment]
-    if not any(one.kind == "RUN_STARTED" for one in story):
-        here = "PENDING" if state == "QUEUED" else "NOT_REACHED"
+def steps_of(state: RunState, events: Sequence[Event]) -> list[StepView]:
+    """Derive the state of each step: finished steps have events; the run is at, or failed in, the first other step."""
+    started = {event.data.get("step"): event for event in events if event.kind == "STEP_STARTED"}
+    finished = {event.data.get("step"): event for event in events if event.kind == "STEP_FINISHED"}
+    retried = [event.data.get("step") for event in events if event.kind == "STEP_RETRIED"]
+    current: StepState = {"QUEUED": "PENDING", "RUNNING": "RUNNING", "SUCCEEDED": "FINISHED"}.get(state, "FAILED")  # type: ignore[assignment]
+    if not any(event.kind == "RUN_STARTED" for event in events):
+        current = "PENDING" if state == "QUEUED" else "NOT_REACHED"
     views = []
-    since = next((one.happened_at for one in story if one.kind == "RUN_STARTED"), None)
+    previous_end = next((event.happened_at for event in events if event.kind == "RUN_STARTED"), None)
     for name in STEPS:
-        if name in ended:
-            since = ended[name].happened_at
+        if name in finished:
+            previous_end = finished[name].happened_at
             views.append(
                 StepView(
                     name=name,
                     state="FINISHED",
-                    attempts=int(ended[name].data.get("tries", 1)),
-                    started_at=begun[name].happened_at if name in begun else None,
-                    finished_at=ended[name].happened_at,
+                    attempts=int(finished[name].data.get("attempts", 1)),
+                    started_at=started[name].happened_at if name in started else None,
+                    finished_at=finished[name].happened_at,
                 )
             )
             continue
-        # The start of a step is told when it has ended; it began where the one before it ended.
-        reached = here in ("RUNNING", "FAILED")
+        # STEP_STARTED is stored only when the step ends, so a running step has no event yet. It started when the step
+        # before it ended.
+        reached = current in ("RUNNING", "FAILED")
         attempts = retried.count(name) + 1 if reached else 0
-        views.append(StepView(name=name, state=here, attempts=attempts, started_at=since if reached else None))
-        here = "PENDING" if state in ("QUEUED", "RUNNING") else "NOT_REACHED"
+        started_at = previous_end if reached else None
+        views.append(StepView(name=name, state=current, attempts=attempts, started_at=started_at))
+        current = "PENDING" if state in ("QUEUED", "RUNNING") else "NOT_REACHED"
     return views
 
 
-def _told(event: Event) -> dict[str, Any]:
-    """What an event says, without what is of use only to who looks into the code."""
-    return {name: said(value) if name == "error" else value for name, value in event.data.items()}
+def _data(event: Event) -> dict[str, Any]:
+    """Return the data of an event, with only the last line of an error."""
+    return {name: last_line(value) if name == "error" else value for name, value in event.data.items()}
 
 
-def _run(asked: tables.ProcessingRun, snapshot: Snapshot) -> RunView:
+def _run(row: tables.ProcessingRun, snapshot: Snapshot) -> RunView:
     return RunView(
-        id=asked.run_id,
-        document_id=asked.document_id,
-        number=asked.number,
+        id=row.run_id,
+        document_id=row.document_id,
+        number=row.number,
         state=snapshot.state.upper(),  # type: ignore[arg-type]
-        created_at=asked.created_at,
-        created_by=asked.created_by,
+        created_at=row.created_at,
+        created_by=row.created_by,
         started_at=snapshot.started_at,
         finished_at=snapshot.finished_at,
-        attempts=snapshot.tries,
+        attempts=snapshot.attempt,
         failure_type=snapshot.failure_type,
-        error=said(snapshot.error),
+        error=last_line(snapshot.error),
         result=RESULT.validate_json(snapshot.result) if snapshot.result else None,
     )
 
 
-def said(error: str | None) -> str | None:
-    """The last line of an error: what a person wants to know first. The whole of it is on the engine's own page."""
+def last_line(error: str | None) -> str | None:
+    """Return the last line of an error, without its traceback. The engine's page of the run shows all of it."""
     lines = (error or "").strip().splitlines()
     return lines[-1] if lines else None

@@ -1,4 +1,4 @@
-"""Web: the site of the archive: its pages and its API at the root, the engine's below /holdfast.
+"""Web: the site of the application. Its pages and API are at the root, the engine's below /holdfast.
 
 holdfast serve apps.records.web:site --worker
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from apps.records import document_routes, run_routes, samples
-from apps.records.jobs import given, hf
+from apps.records.jobs import hf, settings
 from apps.records.queries import database
 from holdfast.web import Site
 
@@ -28,8 +28,8 @@ site.include(run_routes.router(site))
 
 @site.on_start
 def prepare() -> None:
-    """Make the tables; hand in the samples where there is nothing yet."""
+    """Create the tables, and add the samples if the setting asks for them."""
     with database.read():
         pass
-    if given.samples:
-        samples.hand_in()
+    if settings.samples:
+        samples.add_all()

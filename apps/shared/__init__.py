@@ -1,1 +1,1 @@
-"""What the applications share: how one is declared and checked, its settings, its database, PDFs, embeddings."""
+"""Shared code of the applications: definition, checks, settings, database, PDFs and embeddings."""

@@ -1,7 +1,7 @@
-"""Database: an application's own tables, which live beside the engine's, so that one commit can hold both.
+"""Database: an application's own tables, in the same database as the engine's, so that one commit can write both.
 
-A session that writes takes SQLite's one write lock at once, and waits for its turn in the process first: those who wait
-in a line each get in, those who wait at the file's lock may not.
+On SQLite, a writing session takes the write lock at its start. The writers of one process share a single connection
+and wait for it in order; writers that wait for the file's lock are served in no order, and some could starve.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from holdfast import Holdfast, InvalidSetting, StoreBusy
 DRIVERS = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
 SQL_SERVER = {"mssql": "mssql+mssqlpython", "sqlserver": "mssql+mssqlpython"}
 CONNECTIONS = 8
-PATIENCE = 60.0  # seconds that a session waits for its turn
-TURNS, TURN = 20, 0.1
+WAIT_SECONDS = 60.0  # how long a session waits for a connection or for SQLite's lock
+CREATE_ATTEMPTS, CREATE_PAUSE = 20, 0.1
 
 
 class Instant(TypeDecorator[datetime]):
-    """A moment in UTC; what comes out has its zone, whatever the database keeps."""
+    """A point in time in UTC. Values read back always have a time zone, even if the database stores none."""
 
     impl = DateTime(timezone=True)
     cache_ok = True
@@ -43,13 +43,14 @@ class Instant(TypeDecorator[datetime]):
 
 
 class Database:
-    """What is behind a URL that Holdfast takes, too.
+    """The application's tables, at the same URL as Holdfast's.
 
-    prepare   called once, before the first session: `hf.start`, which makes the engine's tables
-    complete  called once with a connection, when the tables are there: views, triggers, indexes
-    opened    called with each new connection of the driver
-    sqlite_module  the SQLite library, which must be the engine's: two in one process drop each other's locks
-    sql_server  whether the application can keep its tables in SQL Server, too
+    prepare        called once, before the first session; pass `hf.start`, which creates the engine's tables
+    complete       called once with a connection after the tables are created; for views, triggers and indexes
+    opened         called with each new connection of the driver
+    sqlite_module  the SQLite library. It must be the one that the engine uses: two SQLite libraries in one process
+                   drop each other's file locks
+    sql_server     True if the application's tables also work on SQL Server
     """
 
     def __init__(
@@ -66,7 +67,9 @@ class Database:
         scheme, _, rest = url.partition("://")
         driver = (DRIVERS | SQL_SERVER if sql_server else DRIVERS).get(scheme.partition("+")[0])
         if driver is None:
-            raise InvalidSetting("HOLDFAST_URL: this application keeps its tables in SQLite or PostgreSQL")
+            raise InvalidSetting(
+                "HOLDFAST_URL: this application supports only SQLite and PostgreSQL; use sqlite:///… or postgresql://…"
+            )
         self._url = f"{driver}://{rest}"
         self.is_sqlite = self._url.startswith("sqlite")
         self._tables, self._prepare, self._complete, self._opened = tables, prepare, complete, opened
@@ -76,14 +79,14 @@ class Database:
 
     @contextlib.contextmanager
     def read(self) -> Iterator[Session]:
-        """A session that only looks: it waits for nobody, and nobody waits for it."""
-        with _reachable(), Session(self._open()[0]) as session:
+        """Open a session for reading; it takes no lock that a writer waits for."""
+        with _busy_if_unreachable(), Session(self._open()[0]) as session:
             yield session
 
     @contextlib.contextmanager
     def write(self) -> Iterator[Session]:
-        """A session that may write from its beginning on, and is committed at its end or rolled back."""
-        with _reachable(), Session(self._open()[1], expire_on_commit=False) as session, session.begin():
+        """Open a session for writing; commit it at the end, or roll it back if an exception is raised."""
+        with _busy_if_unreachable(), Session(self._open()[1], expire_on_commit=False) as session, session.begin():
             session.connection()
             yield session
 
@@ -99,7 +102,7 @@ class Database:
                 self._prepare()
                 writes = self._engine(writes=True)
                 try:
-                    self._make(writes)
+                    self._create_tables(writes)
                 except BaseException:
                     writes.dispose()
                     raise
@@ -107,7 +110,7 @@ class Database:
             return self._engines
 
     def _engine(self, *, writes: bool) -> Engine:
-        # Whatever the server's default is: a submission to a bounded queue needs this isolation.
+        # A submission to a bounded queue needs this isolation level, whatever the server's default is.
         options: dict[str, Any] = {
             "pool_size": CONNECTIONS,
             "pool_pre_ping": True,
@@ -116,48 +119,49 @@ class Database:
         if self.is_sqlite:
             library = importlib.import_module(f"{self._sqlite_module}.dbapi2")
             options = {"module": library, "pool_size": 1 if writes else CONNECTIONS}
-            options["connect_args"] = {"timeout": PATIENCE, "check_same_thread": False}
-        engine = create_engine(self._url, max_overflow=0, pool_timeout=PATIENCE, **options)
+            options["connect_args"] = {"timeout": WAIT_SECONDS, "check_same_thread": False}
+        engine = create_engine(self._url, max_overflow=0, pool_timeout=WAIT_SECONDS, **options)
         if self.is_sqlite:
             event.listen(engine, "connect", _prepare_connection)
-            # A transaction that reads first and writes later is refused while others write, however long it would wait.
+            # A transaction that reads first and writes later fails with SQLITE_BUSY at once if another one has written
+            # in between, no matter how long the timeout is.
             begin = "begin immediate" if writes else "begin"
             event.listen(engine, "begin", lambda connection: connection.exec_driver_sql(begin))
         event.listen(engine, "connect", lambda connection, record: self._opened(connection))
         return engine
 
-    def _make(self, engine: Engine) -> None:
-        """Make what is not there; who finds that another process makes it at this moment looks again."""
-        for left in reversed(range(TURNS)):
+    def _create_tables(self, engine: Engine) -> None:
+        """Create the tables that do not exist yet; try again if another process is creating them at the same time."""
+        for attempts_left in reversed(range(CREATE_ATTEMPTS)):
             try:
                 with engine.begin() as connection:
                     self._tables.create_all(connection)
                     self._complete(connection)
                 return
             except DBAPIError:
-                if not left:
+                if not attempts_left:
                     raise
-                time.sleep(TURN)
+                time.sleep(CREATE_PAUSE)
 
 
 def engine_prefix(hf: Holdfast) -> str:
-    """What the names of the engine's views begin with, with their schema if they have one."""
-    schema, prefix = hf.settings.schema_name, hf.settings.prefix
+    """Return the prefix of the engine's table and view names, with the schema if one is set."""
+    schema, prefix = hf.settings.schema_name, hf.settings.table_prefix
     return prefix if schema is None else f"{schema}.{prefix}"
 
 
 @contextlib.contextmanager
-def _reachable() -> Iterator[None]:
-    """Say in the engine's words that the database is locked or away: whoever asked may ask again."""
+def _busy_if_unreachable() -> Iterator[None]:
+    """Raise the engine's StoreBusy if the database is locked or unreachable, so that the client may try again."""
     try:
         yield
     except (OperationalError, PoolTimeout) as error:
-        raise StoreBusy(f"the database did not answer in time: {type(error).__name__}") from error
+        raise StoreBusy(f"the database did not answer in time ({type(error).__name__}); try again") from error
 
 
 def _prepare_connection(connection: Any, record: Any) -> None:
-    """Open SQLite's connections as Holdfast does."""
-    connection.isolation_level = None  # we say when a transaction begins, not the driver
+    """Configure an SQLite connection as Holdfast configures its own."""
+    connection.isolation_level = None  # the driver must not begin transactions by itself
     connection.execute("pragma foreign_keys = on")
     connection.execute("pragma synchronous = full")
-    connection.execute("pragma wal_autocheckpoint = 0")  # Holdfast checkpoints, when no one writes
+    connection.execute("pragma wal_autocheckpoint = 0")  # Holdfast makes the checkpoints, when nothing is being written

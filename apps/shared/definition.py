@@ -1,4 +1,4 @@
-"""Definition of an application: what the system needs to know to start, show and check it."""
+"""Definition of an application: everything that `./run` needs to start, show and check it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from apps.shared.checks import Check
 
 @dataclass(frozen=True, kw_only=True)
 class Process:
-    """A process of an application: `python -m MODULE ARGUMENTS`, kept running by the system.
+    """A process of an application: `python -m MODULE ARGUMENTS`, which the system keeps running.
 
-    listens   it inherits a socket that listens on a free port, and answers there; {fd} in its arguments becomes the
-              number of that open file
-    ready     what shows that it is up: a path that answers if it listens, else words that it prints
-    settings  variables of its environment, where the environment of the system itself says nothing else
+    listens   True if the process serves HTTP. It inherits a socket that already listens on a free port; {fd} in its
+              arguments is replaced by the socket's file descriptor
+    ready     how the system sees that the process is up: a path that answers if it listens, else a text it prints
+    settings  environment variables, for those that are not set in the environment of `./run` itself
     """
 
     name: str
@@ -27,7 +27,7 @@ class Process:
 
 
 def serve(site: str, *options: str, name: str = "web", settings: Mapping[str, str] | None = None) -> Process:
-    """The process that serves a site: `holdfast serve SITE OPTIONS`."""
+    """Define the process that serves a site: `holdfast serve SITE OPTIONS`."""
     return Process(
         name=name,
         module="holdfast",
@@ -40,7 +40,7 @@ def serve(site: str, *options: str, name: str = "web", settings: Mapping[str, st
 
 @dataclass(frozen=True, kw_only=True)
 class PageLink:
-    """Something to look at, as a path of the application's own site if it has one, else of the system's dashboard."""
+    """A page worth looking at. `path` is on the application's site if it has one, else on the system's dashboard."""
 
     what: str
     path: str
@@ -48,16 +48,16 @@ class PageLink:
 
 @dataclass(frozen=True, kw_only=True)
 class Application:
-    """What `./run` starts, shows and checks.
+    """An application that `./run` starts, shows and checks.
 
-    shows      what there is to see, in a sentence
-    jobs       the module that defines its jobs on the system's own Holdfast; the system's worker runs them. None: its
-               own processes run them, on a database of its own
-    queues     the queues of its jobs, which no other application uses
-    processes  what else runs; the first that listens is what the start page links to
-    page       where to look: a path of that process, or of the system's own site if none listens
-    links      what to look at on the dashboard while its work goes through
-    check      looks at its sample work from client, over HTTP, and says what it found
+    shows      one sentence about the application, for the start page
+    jobs       the module that defines its jobs on the system's Holdfast, whose worker runs them. None if its own
+               processes run its jobs, on a database of their own
+    queues     the queues of its jobs; no other application uses them
+    processes  its own processes; the start page links to the first that listens
+    page       the path that the start page links to: of that process, or of the system's site if none listens
+    links      pages that are worth a look while its sample work runs
+    check      checks the results of its sample work over HTTP
     """
 
     name: str
@@ -72,10 +72,10 @@ class Application:
 
     @property
     def own_database(self) -> bool:
-        """Whether its runs are in a database of its own, and not in the system's."""
+        """Whether its runs are in its own database instead of the system's."""
         return self.jobs is None
 
     @property
     def site(self) -> Process | None:
-        """The process that has pages of its own."""
+        """The process that serves its pages, if it has one."""
         return next((process for process in self.processes if process.listens), None)

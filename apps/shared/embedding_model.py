@@ -1,6 +1,6 @@
-"""Embedding model: a text as a vector of length one, by a small model whose weights come in a wheel, without network.
+"""Embedding model: turns a text into a vector of length one. The weights are part of a wheel; no network is used.
 
-The vector is the mean of the vectors of the text's tokens: fast, and good enough to compare what texts are about.
+The vector is the mean of the vectors of the text's tokens. That is fast, and good enough to compare topics.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ TOKENIZER = "tokenizers/l2_supercat_tokenizer_config.json"
 
 
 class ModelMissing(Exception):
-    """The wheel with the model is not installed, or not as it should be."""
+    """The wheel with the model is not installed, or a part of it is missing."""
 
     code = "model_missing"
 
 
 class Model:
-    """The first `longest` characters of a text are looked at."""
+    """A small embedding model; it reads the first `longest` characters of each text."""
 
     name = WHEEL
 
@@ -36,7 +36,7 @@ class Model:
             from safetensors.numpy import load_file
             from tokenizers import Tokenizer
         except ImportError as error:
-            raise ModelMissing(f"a part of the model's wheel is missing: {error}") from error
+            raise ModelMissing(f"the embedding model can't be loaded: {error}; install the `{WHEEL}` wheel") from error
         self._longest = longest
         self._weights: Vectors = load_file(_file(WEIGHTS))["embedding.weight"].astype(np.float32)
         self._tokenizer: Any = Tokenizer.from_file(str(_file(TOKENIZER)))
@@ -48,25 +48,25 @@ class Model:
         return int(self._weights.shape[1])
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """One row for each text; a text without words is all zeros."""
+        """Return one row for each text; a text without words gives a row of zeros."""
         vectors = np.zeros((len(texts), self.dimensions), dtype=np.float32)
         encoded = self._tokenizer.encode_batch([text[: self._longest] for text in texts], add_special_tokens=False)
-        for row, found in enumerate(encoded):
-            if found.ids:
-                vectors[row] = self._weights[found.ids].mean(axis=0)
+        for row, tokens in enumerate(encoded):
+            if tokens.ids:
+                vectors[row] = self._weights[tokens.ids].mean(axis=0)
         return unit(vectors)
 
 
 def unit(vectors: Vectors) -> Vectors:
-    """The same rows with length one."""
+    """Scale each row to length one; rows of zeros stay as they are."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     return (vectors / np.where(lengths > 0, lengths, 1)).astype(np.float32)
 
 
 def _file(name: str) -> Path:
-    # `find_spec` reads no code of the package: its own loader looks in the wrong folder and then asks the network.
-    found = importlib.util.find_spec(WHEEL)
-    for folder in (found.submodule_search_locations or []) if found is not None else []:
+    # Find the files without importing the package: its own loader looks in the wrong folder, then tries the network.
+    package = importlib.util.find_spec(WHEEL)
+    for folder in (package.submodule_search_locations or []) if package is not None else []:
         if (path := Path(folder) / name).is_file():
             return path
-    raise ModelMissing(f"the wheel `{WHEEL}` with {name} is not installed")
+    raise ModelMissing(f"the embedding model's file {name} is missing; install the `{WHEEL}` wheel")

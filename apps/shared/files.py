@@ -1,4 +1,4 @@
-"""Files: what the standard library leaves out about durable files."""
+"""Files: atomic writes that survive a power cut."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ from typing import BinaryIO
 
 
 @contextlib.contextmanager
-def written_whole(path: Path, *, part: Path) -> Iterator[BinaryIO]:
-    """Write a file that is there whole or not at all, and survives a power cut; `part` is its name until then."""
+def atomic_write(path: Path, *, part: Path) -> Iterator[BinaryIO]:
+    """Write a file so that it appears complete or not at all, even after a power cut.
+
+    `part` is its temporary name, in the same folder.
+    """
     try:
         with part.open("xb") as file:
             yield file
@@ -24,7 +27,7 @@ def written_whole(path: Path, *, part: Path) -> Iterator[BinaryIO]:
 
 
 def sync_folder(folder: Path) -> None:
-    """Write a folder's list of names to disk: a new or removed name survives a power cut from here on."""
+    """Flush a folder's entries to disk, so that new and removed names survive a power cut."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

@@ -1,4 +1,4 @@
-"""Ids of an application's own rows."""
+"""Ids: primary keys for an application's own rows."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ from datetime import datetime
 
 
 def new_id(now: datetime) -> str:
-    """An id that no one can guess; later ones sort after earlier ones."""
+    """Make an id that can't be guessed; ids sort by the time they were made."""
     return f"{int(now.timestamp() * 1000):012x}{secrets.token_hex(10)}"

@@ -1,7 +1,7 @@
-"""PDF: a stranger's file is opened, and the text of a page comes in pieces with their places, each character once.
+"""PDF: open a file from an untrusted source, and read the text of a page in pieces with their positions.
 
-What is one piece, and whether a space or a line end follows it, is PDFium's judgement. A page whose pieces are not what
-its text is (letters without an extent, boxes that PDFium rounds away) is taken as its text alone.
+PDFium decides what is one piece, and whether a space or a line end follows it. If the pieces do not add up to the
+text of the page (letters without a height, boxes that PDFium drops), only the text is used, without positions.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ import pypdfium2
 import pypdfium2.raw as pdfium
 
 Fault = Literal["ENCRYPTED", "TRUNCATED", "DAMAGED"]
-HEADER = 64  # bytes that a header has at most, with the comment that marks it as binary
-ODD = 0.02  # of a page's characters that the pieces may have more or less
+HEADER_BYTES = 64  # the largest header, with the comment that marks the file as binary
+TOLERANCE = 0.02  # the share of characters by which the pieces may differ from the text of the page
 _REFERENCE = re.compile(rb"startxref\s+(\d{1,12})\s")
 _TABLE = re.compile(rb"\s*(?:xref|\d+\s+\d+\s+obj)\b")
 
 
 class CanNotOpen(Exception):
-    """The file is the reason, in a word."""
+    """The file can't be opened as a PDF; `fault` says why."""
 
-    def __init__(self, fault: Fault, said: str) -> None:
-        super().__init__(said)
+    def __init__(self, fault: Fault, message: str) -> None:
+        super().__init__(message)
         self.fault = fault
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Some text of one line and where it stands; y grows upwards."""
+    """Some text of one line and its position on the page; y grows upwards."""
 
     text: str
     left: float
@@ -46,89 +46,94 @@ class Piece:
 
 
 def open_pdf(source: bytes | Path) -> pypdfium2.PdfDocument:
-    """The document, or CanNotOpen. One that is cut is not opened: half of a document is not the document."""
+    """Open a PDF, or raise CanNotOpen. A truncated file is refused even if PDFium could read the rest of it."""
     content = source if isinstance(source, bytes) else source.read_bytes()
     try:
         document = pypdfium2.PdfDocument(content)
     except pypdfium2.PdfiumError as error:
         if getattr(error, "err_code", None) == pdfium.FPDF_ERR_PASSWORD or "password" in str(error).lower():
-            raise CanNotOpen("ENCRYPTED", "it can't be opened without its password") from error
-        if not is_cut(content):
-            raise CanNotOpen("DAMAGED", f"it is damaged: {error}") from error
+            raise CanNotOpen(
+                "ENCRYPTED", "the PDF needs a password; remove the password and upload it again"
+            ) from error
+        if not is_truncated(content):
+            raise CanNotOpen("DAMAGED", f"the PDF is damaged ({error}); upload an intact copy") from error
     else:
-        if not is_cut(content):
+        if not is_truncated(content):
             return document
         document.close()
-    raise CanNotOpen("TRUNCATED", "the file ends before its end: some of it was lost on the way")
+    raise CanNotOpen("TRUNCATED", "the end of the PDF is missing; upload the complete file")
 
 
-def is_cut(content: bytes) -> bool:
-    """Whether the end of the file is missing: neither its mark nor a table of its objects comes after the last object.
+def is_truncated(content: bytes) -> bool:
+    """Whether the end of the file is missing: after the last object there is neither %%EOF nor an object table.
 
-    What others have appended behind the mark is no part of the document.
+    Bytes that were appended after %%EOF are ignored.
     """
     last = max(content.rfind(b" obj"), content.rfind(b"endobj"))
     if last < 0:
-        return len(content) <= HEADER  # what has more and no object is no PDF
+        return len(content) <= HEADER_BYTES  # a longer file without an object is not a PDF at all
     if content.find(b"%%EOF", last) >= 0:
         return False
-    named = _REFERENCE.search(content, last)
-    return named is None or not _TABLE.match(content, int(named[1]))
+    reference = _REFERENCE.search(content, last)
+    return reference is None or not _TABLE.match(content, int(reference[1]))
 
 
 def text_of(textpage: Any) -> str:
-    """The text of a page as PDFium has it, without places."""
+    """Return the text of a page as PDFium gives it, without positions."""
     text: str = textpage.get_text_range()
     return text.replace("\r\n", "\n")
 
 
 def pieces(textpage: Any, *, most: int) -> list[Piece] | None:
-    """The pieces of a page in the file's order; None if there are more than so many, or if they are not its text."""
-    found: list[Piece] = []
-    goes_on = False
-    for piece, ends in _pieces(textpage):
-        if goes_on and _beside(found[-1], piece):
-            found[-1] = _together(found[-1], piece)
-        elif len(found) == most:
+    """Return the pieces of a page in the file's order.
+
+    Return None if there are more than `most`, or if together they are not the text of the page.
+    """
+    joined: list[Piece] = []
+    continues = False
+    for piece, is_last in _pieces(textpage):
+        if continues and _same_line(joined[-1], piece):
+            joined[-1] = _join(joined[-1], piece)
+        elif len(joined) == most:
             return None
         else:
-            found.append(piece)
-        goes_on = not ends
-    whole, ours = _length(text_of(textpage)), sum(_length(piece.text) for piece in found)
-    return found if abs(whole - ours) <= ODD * whole else None
+            joined.append(piece)
+        continues = not is_last
+    expected, actual = _length(text_of(textpage)), sum(_length(piece.text) for piece in joined)
+    return joined if abs(expected - actual) <= TOLERANCE * expected else None
 
 
 def _pieces(textpage: Any) -> Iterator[tuple[Piece, bool]]:
-    """Each piece, and whether a space or a line end follows it; those without an extent are left out."""
-    start, count, likely = 0, textpage.count_chars(), 16
+    """Yield each piece, and whether a space or a line end follows it; leave out pieces without a size."""
+    start, count, length = 0, textpage.count_chars(), 16
     while start < count:
-        likely = _extent(textpage, start, count - start, likely)
-        text: str = textpage.get_text_range(start, likely)
-        if textpage.count_rects(start, likely) == 1 and text.strip():
+        length = _piece_length(textpage, start, count - start, length)
+        text: str = textpage.get_text_range(start, length)
+        if textpage.count_rects(start, length) == 1 and text.strip():
             left, bottom, right, top = textpage.get_rect(0)
             if (left, bottom) != (right, top):
                 yield Piece(text.strip(), left, bottom, right, top), text != text.rstrip()
-        start += likely
+        start += length
 
 
-def _extent(textpage: Any, start: int, left: int, likely: int) -> int:
-    """How many characters from here on are of one piece, which is what PDFium draws one rectangle around."""
-    low, high = 1, min(likely, left)
+def _piece_length(textpage: Any, start: int, remaining: int, guess: int) -> int:
+    """Count the characters from `start` that PDFium puts into one rectangle: they are one piece."""
+    low, high = 1, min(guess, remaining)
     while textpage.count_rects(start, high) <= 1:
-        if high == left:
+        if high == remaining:
             return high
-        low, high = high, min(2 * high, left)
+        low, high = high, min(2 * high, remaining)
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if textpage.count_rects(start, middle) <= 1 else (low, middle)
     return low
 
 
-def _beside(piece: Piece, other: Piece) -> bool:
+def _same_line(piece: Piece, other: Piece) -> bool:
     return min(piece.top, other.top) >= max(piece.bottom, other.bottom)
 
 
-def _together(piece: Piece, other: Piece) -> Piece:
+def _join(piece: Piece, other: Piece) -> Piece:
     return Piece(
         piece.text + other.text,
         min(piece.left, other.left),

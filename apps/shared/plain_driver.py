@@ -1,6 +1,6 @@
-"""Plain driver: a few statements on SQLite or PostgreSQL without SQLAlchemy.
+"""Plain driver: run a few statements on SQLite or PostgreSQL without SQLAlchemy.
 
-A run has a new process each time, and to load SQLAlchemy would take it longer than many a run's own work.
+Each run starts in a new process, and importing SQLAlchemy there would often take longer than the run's own work.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Self
 from urllib.parse import unquote
 
-_NAMED = re.compile(r"(?<!:):(\w+)")
+_PARAMETER = re.compile(r"(?<!:):(\w+)")
 
 
 class PlainConnection:
-    """A connection in autocommit to the database behind a URL of Holdfast; `:name` in a statement is a parameter."""
+    """An autocommit connection to the database at a Holdfast URL; `:name` in a statement is a parameter."""
 
     def __init__(self, url: str, *, timeout: float) -> None:
         scheme, _, rest = url.partition("://")
@@ -27,7 +27,9 @@ class PlainConnection:
             self._connection: Any = sqlite3.connect(file, timeout=timeout, isolation_level=None)
             self._connection.execute("pragma foreign_keys = on")
             self._connection.execute("pragma synchronous = full")
-            self._connection.execute("pragma wal_autocheckpoint = 0")  # Holdfast checkpoints, when no one writes
+            self._connection.execute(
+                "pragma wal_autocheckpoint = 0"
+            )  # Holdfast makes the checkpoints, when nothing is being written
         else:
             import psycopg
 
@@ -35,7 +37,7 @@ class PlainConnection:
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
-        """Commit what is executed inside, or roll all of it back."""
+        """Commit the statements that are executed inside, or roll all of them back."""
         self._connection.execute("begin immediate" if self._is_sqlite else "begin")
         try:
             yield
@@ -45,16 +47,16 @@ class PlainConnection:
         self._connection.execute("commit")
 
     def execute(self, statement: str, values: Mapping[str, Any]) -> tuple[Any, ...] | None:
-        """The first row that the statement gives, if it gives rows."""
-        done = self._connection.execute(self._spelled(statement), values)
-        found: tuple[Any, ...] | None = done.fetchone() if done.description else None
-        return found
+        """Execute a statement and return its first row, if it returns rows."""
+        cursor = self._connection.execute(self._translated(statement), values)
+        row: tuple[Any, ...] | None = cursor.fetchone() if cursor.description else None
+        return row
 
     def execute_many(self, statement: str, rows: Sequence[Mapping[str, Any]]) -> None:
-        self._connection.cursor().executemany(self._spelled(statement), rows)
+        self._connection.cursor().executemany(self._translated(statement), rows)
 
-    def _spelled(self, statement: str) -> str:
-        return statement if self._is_sqlite else _NAMED.sub(r"%(\1)s", statement)
+    def _translated(self, statement: str) -> str:
+        return statement if self._is_sqlite else _PARAMETER.sub(r"%(\1)s", statement)
 
     def __enter__(self) -> Self:
         return self

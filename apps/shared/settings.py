@@ -1,4 +1,4 @@
-"""Settings: how an application takes what can be set from the environment: `NAME_*` variables, checked at start."""
+"""Settings: read an application's settings from its environment variables (`RECORDS_*`, `ADE_*` …) and check them."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 from holdfast import InvalidSetting
 
 FOLDER = "APP_FOLDER"
-"""What the system calls an application's own folder."""
+"""The variable that `./run` sets to the folder of the application."""
 
 
 def _seconds(value: Any) -> Any:
-    """A number of seconds; from the environment it comes as text."""
+    """Convert a number of seconds, which the environment gives as text."""
     if isinstance(value, timedelta):
         return value
     try:
         return timedelta(seconds=float(value))
     except (TypeError, ValueError, OverflowError):
-        raise ValueError("it is not a number of seconds") from None
+        raise ValueError("it must be a number of seconds") from None
 
 
 def _whole(value: Any) -> Any:
@@ -30,7 +30,7 @@ def _whole(value: Any) -> Any:
 
 
 def _names(value: Any) -> Any:
-    """Names between commas."""
+    """Split names at commas."""
     return tuple(name.strip() for name in value.split(",") if name.strip()) if isinstance(value, str) else value
 
 
@@ -40,18 +40,18 @@ Names = Annotated[tuple[str, ...], BeforeValidator(_names)]
 
 
 class AppSettings(BaseModel):
-    """The knobs of an application. Durations are seconds in the environment; an empty variable says nothing."""
+    """The settings of an application. Durations are given in seconds; an empty variable counts as not set."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     prefix: ClassVar[str]
-    """What its variables begin with."""
+    """What the names of its variables begin with, such as `RECORDS_`."""
 
     @classmethod
     def load(cls, environment: Mapping[str, str] = os.environ) -> Self:
-        """The settings of this process; InvalidSetting names each variable that is wrong, or that no one knows.
+        """Load the settings; raise InvalidSetting, which names each variable that is wrong or unknown.
 
-        A setting `folder` that is not given is the application's own folder.
+        If the setting `folder` exists and is not given, it is the folder in `APP_FOLDER`.
         """
         given = {
             name.removeprefix(cls.prefix).lower(): value
@@ -63,14 +63,14 @@ class AppSettings(BaseModel):
         try:
             return cls.model_validate(given)
         except ValidationError as error:
-            raise InvalidSetting("; ".join(_said(cls.prefix, fault) for fault in error.errors())) from None
+            raise InvalidSetting("; ".join(_message(cls.prefix, fault) for fault in error.errors())) from None
 
 
-def _said(prefix: str, fault: Any) -> str:
-    said = fault["msg"].removeprefix("Value error, ")
+def _message(prefix: str, fault: Any) -> str:
+    message = fault["msg"].removeprefix("Value error, ")
     if not fault["loc"]:
-        return str(said)  # of all settings together: what was given would be told with its secrets
+        return str(message)  # concerns all settings together; `input` would show their secrets
     name = f"{prefix}{str(fault['loc'][0]).upper()}"
     if fault["type"] == "extra_forbidden":
         return f"{name}: there is no such setting"
-    return f"{name}: {said}, not {fault['input']!r}"
+    return f"{name}: {message}, not {fault['input']!r}"

@@ -1,4 +1,4 @@
-"""Stop signal: an event that SIGTERM or Ctrl-C sets."""
+"""Stop signal: an event that is set by SIGTERM or Ctrl-C."""
 
 from __future__ import annotations
 

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from holdfast.operate.doctor import Check as Check
     from holdfast.pipelines.pipeline import Pipeline as Pipeline
     from holdfast.runs.handle import Run as Run
-    from holdfast.runs.retention import Removed as Removed
+    from holdfast.runs.retention import Pruned as Pruned
     from holdfast.store.dialects.backup import Backup as Backup
     from holdfast.support.errors import ArtifactCorrupt as ArtifactCorrupt
     from holdfast.support.errors import ArtifactNotFound as ArtifactNotFound
+    from holdfast.support.errors import ArtifactStoreUnavailable as ArtifactStoreUnavailable
     from holdfast.support.errors import BackupFailed as BackupFailed
     from holdfast.support.errors import BuildNotFound as BuildNotFound
     from holdfast.support.errors import Cancelled as Cancelled
-    from holdfast.support.errors import DepotUnavailable as DepotUnavailable
     from holdfast.support.errors import DuplicateStep as DuplicateStep
     from holdfast.support.errors import HoldfastError as HoldfastError
     from holdfast.support.errors import IdempotencyConflict as IdempotencyConflict
@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from holdfast.support.errors import NotSignedIn as NotSignedIn
     from holdfast.support.errors import NoWorker as NoWorker
     from holdfast.support.errors import OnlyFromCode as OnlyFromCode
-    from holdfast.support.errors import PassExists as PassExists
-    from holdfast.support.errors import PassNotFound as PassNotFound
     from holdfast.support.errors import PipelineNotFound as PipelineNotFound
     from holdfast.support.errors import QueueFull as QueueFull
     from holdfast.support.errors import ResultTimeout as ResultTimeout
@@ -64,9 +62,11 @@ if TYPE_CHECKING:
     from holdfast.support.errors import StoreRefused as StoreRefused
     from holdfast.support.errors import StoreUnavailable as StoreUnavailable
     from holdfast.support.errors import StoreUnsafe as StoreUnsafe
+    from holdfast.support.errors import TokenExists as TokenExists
+    from holdfast.support.errors import TokenNotFound as TokenNotFound
     from holdfast.support.errors import TooLarge as TooLarge
+    from holdfast.support.errors import UnknownDependency as UnknownDependency
     from holdfast.support.errors import UnknownJob as UnknownJob
-    from holdfast.support.errors import UnknownNeed as UnknownNeed
     from holdfast.support.errors import Unreadable as Unreadable
     from holdfast.support.errors import WorkerExists as WorkerExists
     from holdfast.support.errors import WorkerNotFound as WorkerNotFound
@@ -75,12 +75,12 @@ if TYPE_CHECKING:
     from holdfast.support.errors import WrongSqliteLibrary as WrongSqliteLibrary
     from holdfast.support.settings import Settings as Settings
     from holdfast.values.artifacts import Artifact as Artifact
-    from holdfast.values.audit import Operation as Operation
+    from holdfast.values.audit import AuditEntry as AuditEntry
     from holdfast.values.builds import Build as Build
-    from holdfast.values.builds import Wish as Wish
+    from holdfast.values.builds import BuildRequest as BuildRequest
     from holdfast.values.events import Event as Event
     from holdfast.values.events import Events as Events
-    from holdfast.values.events import News as News
+    from holdfast.values.events import TimelinePage as TimelinePage
     from holdfast.values.filters import Count as Count
     from holdfast.values.filters import RunFilter as RunFilter
     from holdfast.values.pages import Page as Page
@@ -90,13 +90,14 @@ if TYPE_CHECKING:
     from holdfast.values.policies import Policy as Policy
     from holdfast.values.retries import GiveUp as GiveUp
     from holdfast.values.retries import Retry as Retry
+    from holdfast.values.retries import Snooze as Snooze
     from holdfast.values.retries import TryAgain as TryAgain
     from holdfast.values.runs import Finding as Finding
     from holdfast.values.runs import Snapshot as Snapshot
     from holdfast.values.runs import Why as Why
     from holdfast.values.schedules import ScheduleInfo as ScheduleInfo
     from holdfast.values.schedules import Slot as Slot
-    from holdfast.values.tokens import Pass as Pass
+    from holdfast.values.tokens import Token as Token
     from holdfast.worker.worker import Worker as Worker
 
     __version__: str
@@ -111,30 +112,30 @@ _NAMES = {
     "operate.doctor": "Check",
     "pipelines.pipeline": "Pipeline",
     "runs.handle": "Run",
-    "runs.retention": "Removed",
+    "runs.retention": "Pruned",
     "store.dialects.backup": "Backup",
     "support.errors": (
-        "ArtifactCorrupt ArtifactNotFound BackupFailed BuildNotFound Cancelled DepotUnavailable DuplicateStep "
+        "ArtifactCorrupt ArtifactNotFound BackupFailed BuildNotFound Cancelled ArtifactStoreUnavailable DuplicateStep "
         "HoldfastError IdempotencyConflict InvalidArguments InvalidPolicy InvalidSetting JobExists LeaseLost "
         "NoFingerprint NoWorker NotAllowed NotCommitted NotGuarded NotSerialisable NotSignedIn OnlyFromCode "
-        "PassExists PassNotFound PipelineNotFound QueueFull ResultTimeout RunFailed RunInUse RunNotFound "
+        "TokenExists TokenNotFound PipelineNotFound QueueFull ResultTimeout RunFailed RunInUse RunNotFound "
         "ScheduleNotFound SchemaMissing SchemaTooNew ServerRefused ServerUnavailable SlotTaken StageNotDone "
         "StepNotFound StillRunning StoreBusy StoreRefused StoreUnavailable StoreUnsafe TooLarge UnknownJob "
-        "UnknownNeed Unreadable WorkerExists WorkerNotFound WrongConnection WrongDatabase WrongSqliteLibrary"
+        "UnknownDependency Unreadable WorkerExists WorkerNotFound WrongConnection WrongDatabase WrongSqliteLibrary"
     ),
     "support.settings": "Settings",
     "values.artifacts": "Artifact",
-    "values.audit": "Operation",
-    "values.builds": "Build Wish",
-    "values.events": "Event Events News",
+    "values.audit": "AuditEntry",
+    "values.builds": "Build BuildRequest",
+    "values.events": "Event Events TimelinePage",
     "values.filters": "Count RunFilter",
     "values.pages": "Page SearchPage",
     "values.pipelines": "PipelineInfo StageInfo",
     "values.policies": "Policy",
-    "values.retries": "GiveUp Retry TryAgain",
+    "values.retries": "GiveUp Retry Snooze TryAgain",
     "values.runs": "Finding Snapshot Why",
     "values.schedules": "ScheduleInfo Slot",
-    "values.tokens": "Pass",
+    "values.tokens": "Token",
     "worker.worker": "Worker",
 }
 """The public names of each module."""

@@ -1,6 +1,7 @@
-"""Holdfast: the public API. Each method opens a transaction and calls one verb.
+"""Holdfast: the public API. Most methods open a transaction and call one function of a package below.
 
-What a process that only declares and submits jobs never needs is imported where it is used.
+Modules that a process doesn't need to declare and submit jobs are imported inside the methods that use them, so that
+`import holdfast` stays fast.
 """
 
 from __future__ import annotations
@@ -42,21 +43,21 @@ if TYPE_CHECKING:
     from holdfast.builds.decorator import BuildDecorator
     from holdfast.operate.bulk import Bulk
     from holdfast.operate.doctor import Check
-    from holdfast.operate.run_details import Dossier
+    from holdfast.operate.run_details import RunDetails
     from holdfast.pipelines.pipeline import Pipeline
     from holdfast.pipelines.pipelines import Pipelines
     from holdfast.runs.limits.keys import Keys
     from holdfast.runs.limits.queues import DeclaredLimits, Queues
-    from holdfast.runs.retention import Removed
+    from holdfast.runs.retention import Pruned
     from holdfast.runs.workers import Workers
     from holdfast.schedules.decorator import Scheduling
     from holdfast.schedules.definitions import Schedule
     from holdfast.schedules.schedules import Schedules
     from holdfast.statistics.statistics import Statistics
     from holdfast.store.dialects.backup import Backup, Progress
-    from holdfast.tokens import Passes
-    from holdfast.values.audit import Operation
-    from holdfast.values.events import Event, Events, News, Signs
+    from holdfast.tokens import Tokens
+    from holdfast.values.audit import AuditEntry
+    from holdfast.values.events import Event, Events, TimelinePage
     from holdfast.values.filters import Count, Order, RunFilter
     from holdfast.values.logs import Logs
     from holdfast.values.pages import SearchPage
@@ -67,7 +68,7 @@ if TYPE_CHECKING:
 
 
 class Holdfast(Runtime):
-    """Background work on the database you already have.
+    """Background jobs stored in the database that you already have.
 
         hf = Holdfast("sqlite:///work.db")        # postgresql://…  mssql://…
 
@@ -76,10 +77,17 @@ class Holdfast(Runtime):
 
         run = process.submit(document_id="doc-1")
 
-    Each noun has a namespace: hf.artifacts, hf.builds, hf.bulk, hf.keys, hf.passes,
-    hf.pipelines, hf.queues, hf.schedules, hf.statistics, hf.workers.
+    Further methods are grouped in namespaces: hf.artifacts, hf.builds, hf.bulk, hf.keys, hf.pipelines, hf.queues,
+    hf.schedules, hf.statistics, hf.tokens, hf.workers.
 
-    Keyword arguments are settings (see `holdfast.Settings`); `HOLDFAST_*` variables set what is not given.
+    url     the database; default: the setting `url`
+    engine  a SQLAlchemy engine to take connections from, instead of a URL
+    clock   a clock to use instead of the system's; for tests
+    ids     a generator of run ids; for tests
+    redact  regular expressions whose first group is hidden in stored errors and logs
+
+    All other keyword arguments are settings (see `holdfast.Settings`). A setting that is not given here is read from
+    its `HOLDFAST_*` environment variable.
     """
 
     def __init__(
@@ -151,77 +159,77 @@ class Holdfast(Runtime):
 
     @cached_property
     def artifacts(self) -> Artifacts:
-        """Files that runs have made."""
+        """Find and open the files that runs have published."""
         from holdfast.artifacts.artifacts import Artifacts
 
         return Artifacts(self, lambda: self._artifact_store)
 
     @cached_property
     def builds(self) -> Builds:
-        """Builds: read, invalidate and rebuild them."""
+        """Read, invalidate and rebuild builds."""
         from holdfast.builds.builds import Builds
 
         return Builds(self, self.get)
 
     @cached_property
     def bulk(self) -> Bulk:
-        """Cancel or run again all runs that match a filter, in the background."""
+        """Cancel, or run again, all runs that match a filter. The work is done by a background run."""
         from holdfast.operate.bulk import Bulk
 
         return Bulk(self, self.get)
 
     @cached_property
     def keys(self) -> Keys:
-        """Keys: who holds them, and how many wait."""
+        """List keys: which runs hold each one, and how many wait for it."""
         from holdfast.runs.limits.keys import Keys
 
         return Keys(self)
 
     @cached_property
-    def passes(self) -> Passes:
-        """Tokens of the HTTP API and the dashboard."""
-        from holdfast.tokens import Passes
+    def tokens(self) -> Tokens:
+        """Create, list and revoke tokens for the HTTP API and the dashboard."""
+        from holdfast.tokens import Tokens
 
-        return Passes(self)
+        return Tokens(self)
 
     @cached_property
     def pipelines(self) -> Pipelines:
-        """Pipelines: how far they are, and how to rerun one."""
+        """Show the progress of pipelines, and rerun one from a stage."""
         from holdfast.pipelines.pipelines import Pipelines
 
         return Pipelines(self, self.get)
 
     @cached_property
     def queues(self) -> Queues:
-        """Queues: pause, resume and limit them."""
+        """List, pause, resume and limit queues."""
         from holdfast.runs.limits.queues import Queues
 
         return Queues(self)
 
     @cached_property
     def schedule(self) -> Scheduling:
-        """`@hf.schedule(…)`: start a job by the clock."""
+        """Decorator: run a job at set times, for example `@hf.schedule("0 6 * * *")` or `@hf.schedule(every=60)`."""
         from holdfast.schedules.decorator import Scheduling
 
         return Scheduling(self._submitter, self.scheduled, self.job)
 
     @cached_property
     def schedules(self) -> Schedules:
-        """Schedules: list, pause, resume and trigger them."""
+        """List, pause, resume and trigger schedules."""
         from holdfast.schedules.schedules import Schedules
 
         return Schedules(self, self.scheduled, self.get)
 
     @cached_property
     def statistics(self) -> Statistics:
-        """Figures: what ended, what waits, what fails."""
+        """Count the runs that ended, wait and fail, over time and per job."""
         from holdfast.statistics.statistics import Statistics
 
         return Statistics(self, self.polls)
 
     @cached_property
     def workers(self) -> Workers:
-        """Live workers: what they run, and how to drain one."""
+        """List live workers and the runs that they execute, and drain a worker."""
         from holdfast.runs.workers import Workers
 
         return Workers(self)
@@ -241,12 +249,12 @@ class Holdfast(Runtime):
         max_attempts: int = 1,
         retry: Retry | None = None,
         on_crash: str | None = None,
-        on_shutdown: str = "hand_back",
+        on_shutdown: str = "release",
         on_timeout: str = "end",
         max_takeovers: int = 5,
         key_order: str = "due",
         key_limit: int = 1,
-        audit: bool = False,
+        keep_forever: bool = False,
         rate: str | None = None,
         rate_name: str | None = None,
         rate_key: KeySpec | None = None,
@@ -255,33 +263,49 @@ class Holdfast(Runtime):
         start_at: str | None = None,
         isolation: Isolation | None = None,
     ) -> Decorator:
-        """Make a function a job. The defaults are those of Policy; `using` changes them for one submission.
+        """Turn a function into a job. `job.using(…)` changes most options for a single submission.
 
-        key        a parameter's name, a template like "{tenant}/{id}", or a function: at most one run of a key runs
-        rate       at most so many starts: "10/min", "100/30s"; for each `rate_key` (spelled like a key), if given;
-                   or of all jobs that say the same `rate_name`
-        unique     "queued": a submission gives back the run of the same key (or arguments) that has not started
-        isolation  "thread" (default), "async" (for async functions), or "process": killable, whatever it does
-
-        With `only_from_code=True` runs are started by `submit` in the application's code alone. The HTTP API, the
-        dashboard and the command line refuse to submit one, and `again` refuses to repeat one; the error names
-        `start_at`, the address of the application's page that starts them.
+        name            the job's name in the database; default: the function's dotted path
+        queue           the queue of its runs
+        priority        runs with a higher number start first
+        key             a parameter's name, a template like "{tenant}/{id}", or a function; at most `key_limit` runs
+                        with the same key run at once
+        timeout         the time limit of one attempt, in seconds or as a timedelta; None means no limit
+        max_attempts    the number of attempts after which the run fails
+        retry           the delays between attempts, and the errors that are retried
+        on_crash        if the worker is lost: "requeue" the run, "retry" it as a failed attempt, or "fail" it; default:
+                        "requeue", or "fail" with the setting `single_process`
+        on_shutdown     if the worker shuts down: "release" the run for another worker, or "fail" it
+        on_timeout      if an attempt times out: "end" the run as timed out, or "retry" it
+        max_takeovers   the number of lost workers after which the run fails
+        key_order       "due": a run that waits for its retry lets others with its key run; "strict": it keeps the key
+        key_limit       the number of runs with the same key that may run at once
+        keep_forever    exempt the runs from retention
+        rate            a limit on starts, such as "10/min" or "100/30s"
+        rate_name       share one rate among all jobs that give the same name
+        rate_key        apply the rate to each value separately; written like `key`
+        unique          return an existing run with the same key (or arguments) instead of submitting another:
+                        "queued" if it has not started, "active" if it has not ended
+        only_from_code  accept runs only from `submit` in the application's code: the HTTP API, the dashboard, the
+                        command line and `again` refuse them
+        start_at        with `only_from_code`: the address of the page that starts a run, shown in the refusal
+        isolation       "thread" (default), "async" (default for async functions), or "process", which can be killed
         """
         if bare is not None:
-            raise InvalidPolicy("write @hf.job() with its parentheses")
+            raise InvalidPolicy("write @hf.job() with parentheses")
         policy = Policy(
             **checked_policy(
                 {
                     "timeout": as_duration(timeout),
                     "max_attempts": max_attempts,
                     "retry": retry or Retry(),
-                    "on_crash": on_crash or ("fail" if self.settings.solo else "requeue"),
+                    "on_crash": on_crash or ("fail" if self.settings.single_process else "requeue"),
                     "on_shutdown": on_shutdown,
                     "on_timeout": on_timeout,
                     "max_takeovers": max_takeovers,
                     "key_order": key_order,
                     "key_limit": key_limit,
-                    "audit": audit,
+                    "keep_forever": keep_forever,
                     "rate": rate,
                     "rate_name": rate_name,
                     "only_from_code": only_from_code,
@@ -305,15 +329,23 @@ class Holdfast(Runtime):
         isolation: Isolation | None = None,
         **policy: Any,
     ) -> BuildDecorator:
-        """Make a function a build: it runs once for each scope and `fingerprint` (one of its parameters).
+        """Turn a function into a build, which runs once for each scope and fingerprint.
 
-        scope     what the fingerprint belongs to, spelled like a key; all other parameters, if it is not given
-        **policy  any field of Policy. A build whose worker is lost is made once more; lost again, it fails
+        The function needs a parameter `fingerprint`. Runs wait for a build with `depends_on=[build.request(…)]`.
+
+        name       the build's name in the database; default: the function's dotted path
+        scope      what the fingerprint identifies, written like `key` of a job; default: all other parameters
+        queue      the queue of its runs
+        priority   runs with a higher number start first
+        timeout    the time limit of one attempt, in seconds or as a timedelta; None means no limit
+        isolation  "thread", "async" or "process", as for a job
+        **policy   any other field of Policy. By default a build whose worker is lost is started once more, and fails if
+                   its worker is lost again
         """
         from holdfast.builds.decorator import build_decorator, build_policy
 
         if bare is not None:
-            raise InvalidPolicy("write @hf.build() with its parentheses")
+            raise InvalidPolicy("write @hf.build() with parentheses")
         given = {"on_crash": "requeue", "max_takeovers": 1} | policy | {"timeout": as_duration(timeout)}
         options = Options(queue=queue, priority=priority, policy=build_policy(given))
         return build_decorator(self._submitter, name=name, scope=scope, options=options, isolation=isolation)
@@ -326,16 +358,18 @@ class Holdfast(Runtime):
         concurrency: int | None = None,
         per_worker: int | None = None,
     ) -> None:
-        """Limit a queue, for every process: runs that are queued or running, and runs at once. None says nothing.
+        """Limit a queue. A limit that is None is left as it is.
 
-        `per_worker` is for each worker of this Holdfast by itself: of its places, so many at most run this queue.
+        max_queued   how many unfinished runs the queue accepts, over all processes; then submissions raise QueueFull
+        concurrency  how many of its runs may run at once, over all processes
+        per_worker   how many of its runs each worker of this Holdfast may run at once
         """
         from holdfast.values.queues import Limits
 
         if per_worker is not None and not is_number(per_worker, least=1):
-            raise InvalidPolicy("per_worker is a whole number of at least 1, or None for all of a worker's places")
-        said = {"max_queued": max_queued, "concurrency": concurrency}
-        self._limits.add(name, Limits(**{which: limit for which, limit in said.items() if limit is not None}))
+            raise InvalidPolicy("per_worker must be a whole number of at least 1, or None for no limit")
+        limits = {"max_queued": max_queued, "concurrency": concurrency}
+        self._limits.add(name, Limits(**{limit: value for limit, value in limits.items() if value is not None}))
         if per_worker is not None:
             self._declarations.per_worker[name] = per_worker
         if self.started:
@@ -351,9 +385,10 @@ class Holdfast(Runtime):
         only_from_code: bool = False,
         start_at: str | None = None,
     ) -> Pipeline:
-        """A pipeline whose stages are declared by `@pipeline.stage()`; `queue` and `priority` are its stages' too.
+        """Declare a pipeline. Add its stages with `@pipeline.stage()`, then call `pipeline.submit(…)`.
 
-        `only_from_code` and `start_at` are those of `job`: reruns are refused too.
+        queue, priority           defaults for its stages, too
+        only_from_code, start_at  as for a job; reruns are refused as well
         """
         from holdfast.pipelines.pipeline import Pipeline
 
@@ -363,7 +398,7 @@ class Holdfast(Runtime):
         return pipeline
 
     def on_failure(self, hook: FailureHook) -> FailureHook:
-        """Decorate a function to be told of every run that a worker of this process sees fail."""
+        """Decorator: call the function with a Snapshot of each run that fails in a worker of this process."""
         self._declarations.failure_hooks.append(hook)
         return hook
 
@@ -380,10 +415,17 @@ class Holdfast(Runtime):
         role: Role = "both",
         schedules: bool | None = None,
     ) -> Worker:
-        """A worker of this process: `with hf.worker(): …`, or `.start()` and `.stop()`.
+        """Create a worker in this process. Use `with hf.worker(): …`, or call `.start()` and `.stop()`.
 
-        Not told its queues, it serves those of the settings, and those of the application's builds. It orchestrates,
-        too, unless its role says otherwise. It claims slots of schedules as `schedules` says, or else the setting.
+        queues       the queues to serve, in order of preference; default: those of the settings and of the builds
+        concurrency  how many runs it executes at once; default: the setting
+        exclusive    a name that only one live worker may have; at its start, the worker ends the runs that an earlier
+                     worker with this name left behind
+        unknown      with `exclusive`: "fail" also ends runs whose worker nobody knows; "leave" leaves them to the
+                     orchestrator
+        drain        stop when no work is left
+        role         "both"; "worker" executes runs without orchestrating; "orchestrator" only orchestrates
+        schedules    whether it claims slots of schedules; default: the setting
         """
         from holdfast.worker.worker import Worker
 
@@ -401,9 +443,9 @@ class Holdfast(Runtime):
 
     @contextlib.asynccontextmanager
     async def lifespan(self, app: Any = None) -> AsyncIterator[None]:
-        """`FastAPI(lifespan=hf.lifespan)`: a worker runs from the application's start to its end."""
+        """Run a worker while a FastAPI application runs: `FastAPI(lifespan=hf.lifespan)`."""
         worker = self.worker()
-        # A thread of its own: while the worker stops, its async jobs may need all others.
+        # A separate thread: while the worker stops, its async jobs may occupy all threads of the default pool.
         threads = Threads("holdfast-lifespan", limit=1)
         await threads.run(worker.start)
         try:
@@ -414,52 +456,57 @@ class Holdfast(Runtime):
     def router(
         self,
         *,
-        token: str | None = None,
+        admin_token: str | None = None,
         access: Callable[[Request], Who | None] | None = None,
         sign_in: str | None = None,
     ) -> APIRouter:
-        """The API and the dashboard, for an application of yours: `app.include_router(hf.router(), prefix="/hf")`.
+        """Return the HTTP API and the dashboard as a router: `app.include_router(hf.router(), prefix="/hf")`.
 
-        token     its bearer is an admin; the default is the setting
-        access    a function of yours that says who a request is from (a `holdfast.web.Who`, or None), instead of passes
-        sign_in   where people sign in whom it does not know
+        admin_token  a token that gives the role admin; default: the setting
+        access       a function that returns who sent a request (a `holdfast.web.Who`), or None; it replaces tokens
+        sign_in      with `access`: the address of the page where people sign in
         """
         try:
             from holdfast.web.site import Site
         except ImportError as error:
-            raise InvalidSetting(f"{error}; the web side needs: pip install 'holdfast[web]'") from error
-        return Site(self, token=token, access=access, sign_in=sign_in).router()
+            raise InvalidSetting(
+                f"the HTTP API and the dashboard need more packages ({error}): run pip install 'holdfast[web]'"
+            ) from error
+        return Site(self, admin_token=admin_token, access=access, sign_in=sign_in).router()
 
-    # Submitting and steering
+    # Submitting, cancelling and deleting
 
     def submit(self, job: Job[..., Any] | str, /, **kwargs: Any) -> Run[Any]:
-        """Queue a run of a job by its name."""
+        """Submit a run of a job, given by its name. The run is durable when this returns."""
         return self.jobs[job_name(job)].submit(**kwargs)
 
     def get(self, run: RunLike) -> Run[Any]:
-        """A run by its id, or RunNotFound."""
+        """Return a run by its id, or raise RunNotFound."""
         snapshot = self.snapshot(run)
         job = self.jobs.get(snapshot.job)
         decode = json_text.load if job is None else job.arguments.decode_result
         return Run(self, snapshot.id, decode=decode, snapshot=snapshot)
 
     def cancel(self, run: RunLike, *, reason: str = "cancelled", by: str | None = None) -> str:
-        """End a run that has not started; ask a running one to stop. Its state afterwards. `by` says who asks."""
+        """Cancel a run and return its state. A queued run ends at once; a running one is asked to stop.
+
+        `by` names the person or program, for the audit log.
+        """
         from holdfast.runs.cancel import cancel_by_hand
 
         return self.do(lambda tx: cancel_by_hand(tx, id_of(run), reason=reason, by=by))
 
     def again(self, run: RunLike, *, by: str | None = None) -> Run[Any]:
-        """A new run of the same job with the same arguments, which names the one it repeats."""
+        """Submit a new run with the job, arguments and policy of this one. Its `again_of` is the id of this one."""
         from holdfast.operate.run_again import run_again
 
         return self.get(self.do(lambda tx: run_again(tx, id_of(run), by=by, allowed=self.jobs.require_open)))
 
-    def delete(self, run: RunLike, *, by: str | None = None, dry_run: bool = False) -> Removed:
-        """Delete a run that has ended with its stages, segments and children, their artifacts and events; how much.
+    def delete(self, run: RunLike, *, by: str | None = None, dry_run: bool = False) -> Pruned:
+        """Delete a finished run with its stages, segments, children, artifacts and events, and return the numbers.
 
-        RunInUse, and nothing is deleted, while one of them has not ended or something else names it: a rerun, a need,
-        a build, a slot. With `dry_run` nothing is deleted either way.
+        Raises RunInUse, and deletes nothing, if one of these runs has not ended, or if a rerun, a dependency, a build
+        or a slot still refers to one. With `dry_run` it deletes nothing and returns what it would delete.
         """
         from holdfast.orchestrator import prune
 
@@ -468,35 +515,28 @@ class Holdfast(Runtime):
     # Reading
 
     def snapshot(self, run: RunLike) -> Snapshot:
-        """A run as it stands, or RunNotFound."""
+        """Return the current state of a run, or raise RunNotFound."""
         from holdfast.runs.snapshot import get_snapshot
 
         return self.read(lambda tx: get_snapshot(tx, id_of(run)))
 
-    def story(self, run: RunLike) -> list[Event]:
-        """Everything that happened to a run, in order."""
-        from holdfast.operate.timeline import story
+    def timeline(self, run: RunLike) -> list[Event]:
+        """Return all events of a run, in order."""
+        from holdfast.operate.timeline import timeline
 
-        return self.read(lambda tx: story(tx, id_of(run)))
+        return self.read(lambda tx: timeline(tx, id_of(run)))
 
     def why(self, run: RunLike) -> Why:
-        """Where a run stands, and what it waits for."""
+        """Explain why a run is in its state: what it waits for, where it runs, or how it ended."""
         from holdfast.operate.explain import explain
 
         return self.read(lambda tx: explain(tx, id_of(run)))
 
-    def dossier(self, run: RunLike) -> Dossier:
-        """All that a page about a run shows: why it is where it is, its newest events, its steps, who it belongs to."""
+    def run_details(self, run: RunLike) -> RunDetails:
+        """Return what the page of a run shows: its explanation, newest events, steps and related runs."""
         from holdfast.operate import run_details
 
         return self.read(lambda tx: run_details.of(tx, id_of(run)))
-
-    def recorded(self, run: RunLike, *, after: int = 0, limit: int = 500) -> list[tuple[int, Event]]:
-        """What was recorded of a run (its log among it) after that number, each with its own."""
-        from holdfast.runs import events
-
-        check_limit(limit)
-        return self.read(lambda tx: events.of(tx, id_of(run), after=after, limit=limit))
 
     def search(
         self,
@@ -507,11 +547,13 @@ class Holdfast(Runtime):
         order: Order = "newest",
         before: RunLike | None = None,
     ) -> SearchPage[Snapshot]:
-        """The runs that a filter means, the newest first; `after` is the `next` of the page before.
+        """Return a page of the runs that match a filter, newest first.
 
-        Of runs that have ended, who ended last is the newest; with `order="submitted"` who was submitted last is.
-        `before` leaves out that run and all that were submitted after it.
-        At most 10,000 runs are looked at for a page, so it may have few runs, or none, and still have a next one.
+        after   the `next` of the previous page
+        order   for a filter with a final state: "newest" sorts by the end of a run, "submitted" by its submission
+        before  leaves out this run and all runs submitted after it
+
+        A page examines at most 10,000 runs. It may therefore hold few runs, or none, and still have a `next`.
         """
         from holdfast.operate.search import search_runs
 
@@ -522,45 +564,42 @@ class Holdfast(Runtime):
         )
 
     def count(self, filter: RunFilter | None = None) -> Count:
-        """How many runs a filter means, if 10,000 of them tell."""
+        """Count the runs that match a filter. It examines at most 10,000 runs; `more` is true if there are more."""
         from holdfast.operate.search import count_runs
 
         return self.read(lambda tx: count_runs(tx, _checked(filter)))
 
     def counts(self, filter: RunFilter | None = None) -> Mapping[str, Count]:
-        """How many runs of each state a filter means; its own state does not count."""
+        """Count the runs that match a filter, for each state. The `state` of the filter itself is ignored."""
         from holdfast.operate.search import count_states
 
         return self.read(lambda tx: count_states(tx, _checked(filter).without_state))
 
-    def news(self, run: RunLike, *, after: str | None = None, limit: int = 1000) -> News:
-        """What has happened to a run since a cursor, which came with the last event that was told."""
-        from holdfast.operate.timeline import news
+    def timeline_page(self, run: RunLike, *, after: str | None = None, limit: int = 1000) -> TimelinePage:
+        """Return the events of a run after a cursor. Each event comes with the cursor to continue from."""
+        from holdfast.operate.timeline import timeline_page
 
         check_limit(limit)
-        return self.read(lambda tx: news(tx, id_of(run), after=after, limit=limit))
+        return self.read(lambda tx: timeline_page(tx, id_of(run), after=after, limit=limit))
 
-    def marks(self, runs: Sequence[RunLike]) -> Mapping[str, str]:
-        """For each run, by its id, a short text that is another one whenever there may be news of it."""
-        from holdfast.operate.timeline import marks
+    def change_marker(self) -> str:
+        """Return a short text that changes when a run is submitted, starts or ends, or an event is recorded.
 
-        return self.read(lambda tx: marks(tx, [id_of(run) for run in runs]))
+        It is cheap enough to poll: read more only when it has changed.
+        """
+        from holdfast.operate.changes import change_markers
 
-    def signs(self) -> Signs:
-        """Short texts that are other ones whenever anything has changed: cheap to ask for, often."""
-        from holdfast.operate.timeline import signs
-
-        return self.read(signs)
+        return self.read(change_markers).runs
 
     def events(self, *, after: str | None = None, kinds: Collection[str] | None = None, limit: int = 1000) -> Events:
-        """What was recorded of all runs since a cursor, and the cursor to go on from. No event is left out."""
+        """Return the recorded events of all runs after a cursor, and the cursor to continue from. None is skipped."""
         from holdfast.runs import events
 
         check_limit(limit)
         return self.read(lambda tx: events.everywhere(tx, after=after, kinds=kinds, limit=limit))
 
-    def events_end(self) -> str:
-        """The cursor after which `events` tells only what is recorded from now on."""
+    def events_cursor(self) -> str:
+        """Return a cursor after which `events` returns only events recorded from now on."""
         from holdfast.runs import events
 
         return self.read(events.end)
@@ -568,9 +607,9 @@ class Holdfast(Runtime):
     def logs(
         self, run: RunLike, *, level: str = "DEBUG", text: str | None = None, after: str | None = None, limit: int = 500
     ) -> Logs:
-        """A run's log: records of at least this level that contain this text; `after` is the `next` of the page before.
+        """Return a page of a run's log: records of at least this level that contain this text.
 
-        At most 10,000 of its events are looked at for a page.
+        `after` is the `next` of the previous page. A page examines at most 10,000 events.
         """
         from holdfast.operate import logs
 
@@ -578,21 +617,21 @@ class Holdfast(Runtime):
         return self.read(lambda tx: logs.of(tx, id_of(run), level=level, text=text, after=after, limit=limit))
 
     def steps(self, run: RunLike) -> Sequence[Step]:
-        """The steps that a run has done and remembers, in order; `result` is JSON text."""
+        """Return the stored steps of a run, in order. Their `result` is JSON text."""
         from holdfast.runs import steps
         from holdfast.runs.snapshot import get_snapshot
 
         return self.read(lambda tx: steps.of(tx, get_snapshot(tx, id_of(run)).id))
 
-    def beginning(self, text: str, *, limit: int = 3) -> Sequence[str]:
-        """The ids of runs that begin like that, the oldest first."""
+    def find_ids(self, prefix: str, *, limit: int = 3) -> Sequence[str]:
+        """Return the run ids that begin with this prefix, oldest first."""
         from holdfast.runs.snapshot import find_ids
 
         check_limit(limit)
-        return self.read(lambda tx: find_ids(tx, text, limit=limit))
+        return self.read(lambda tx: find_ids(tx, prefix, limit=limit))
 
-    def operations(self, *, limit: int = 50, before: str | None = None) -> Sequence[Operation]:
-        """Who did what by hand, the newest first; `before` is the cursor of the last one of the page before."""
+    def audit_log(self, *, limit: int = 50, before: str | None = None) -> Sequence[AuditEntry]:
+        """Return the actions of operators, newest first. `before` is the cursor of the last entry of a page."""
         from holdfast.runs import audit
 
         check_limit(limit)
@@ -601,55 +640,60 @@ class Holdfast(Runtime):
     # The database
 
     def verify(self, *, artifacts: bool = False) -> list[Finding]:
-        """Check on the live database that every run is in exactly one place, and more; what is wrong.
+        """Check that the live database is consistent, above all that every run is in exactly one state.
 
-        With `artifacts` every artifact's file is read too, and compared with its checksum.
+        Returns what is wrong. With `artifacts` it also reads every artifact and compares it with its checksum.
         """
         from holdfast.operate import doctor
         from holdfast.operate.verify import verify
 
-        found = verify(self.store, lease=self.settings.lease)
-        return found + (doctor.artifacts(self.store, self._artifact_store) if artifacts else [])
+        findings = verify(self.store, lease=self.settings.lease)
+        return findings + (doctor.artifacts(self.store, self._artifact_store) if artifacts else [])
 
-    def retain(self, *, now: datetime | None = None, dry_run: bool = False) -> Removed:
-        """Remove what has ended longer ago than the settings keep it, as workers do now and then; how much it was."""
+    def prune(self, *, now: datetime | None = None, dry_run: bool = False) -> Pruned:
+        """Delete finished runs past their retention period, as workers do regularly, and return the numbers."""
         from holdfast.orchestrator import prune
         from holdfast.runs import retention
-        from holdfast.runs.retention import Removed
+        from holdfast.runs.retention import Pruned
 
         limits = retention.limits(self.settings, now or self.clock.now())
         steps = prune.steps(self.store, self._artifact_store, limits, cursors={}, dry_run=dry_run)
-        return sum(steps, start=Removed())
+        return sum(steps, start=Pruned())
 
     def backup(self, path: str | Path, *, progress: Progress = lambda copied, total: None) -> Backup:
-        """Copy a SQLite database to a new file while workers and servers go on; the copy is checked.
+        """Copy a SQLite database to a new file while it is in use, and check the copy.
 
-        `progress` is called with the pages that were copied and the pages in all.
+        `progress` is called with the number of pages copied so far and the number of pages in all.
         """
         return self._store.backup(Path(path), progress=progress)
 
     def migrate(self) -> int:
-        """Create or update the tables; how many migrations were applied."""
+        """Create or update the tables, and return how many migrations were applied."""
         from holdfast.store import connect, migrate
 
         return migrate.migrate(self._store, prefix=connect.prefix(self.settings, self._store.dialect))
 
-    def migration(self, *, since: int | None = None) -> list[str]:
-        """The statements that `migrate` would apply, in order; `since` names a version and asks no database."""
+    def migration_sql(self, *, from_version: int | None = None) -> list[str]:
+        """Return the SQL statements that `migrate` would run, in order.
+
+        With `from_version` they start from that version of the schema, and no database is needed.
+        """
         from holdfast.store import connect, migrate
 
-        return migrate.script(self._store, prefix=connect.prefix(self.settings, self._store.dialect), since=since)
+        return migrate.script(
+            self._store, prefix=connect.prefix(self.settings, self._store.dialect), from_version=from_version
+        )
 
-    def checkup(self) -> list[Check]:
-        """What this Holdfast stands on: versions, clock, tables, workers; each with advice where it needs some."""
+    def doctor(self) -> list[Check]:
+        """Check the versions, the database, the clock, the schema and the workers, with advice for each problem."""
         from holdfast.operate import doctor
 
         return doctor.check(self._store, self.settings)
 
     def include_object(self, object: Any, name: str | None, type_: str, reflected: bool, compare_to: Any) -> bool:
-        """For Alembic's `context.configure(include_object=hf.include_object)`: our tables are not yours to migrate."""
+        """Exclude Holdfast's tables from Alembic: `context.configure(include_object=hf.include_object)`."""
         table = name if type_ == "table" else getattr(getattr(object, "table", None), "name", None)
-        return not (table or "").startswith(self.settings.prefix)
+        return not (table or "").startswith(self.settings.table_prefix)
 
 
 def _checked(filter: RunFilter | None) -> RunFilter:
@@ -658,5 +702,5 @@ def _checked(filter: RunFilter | None) -> RunFilter:
     if filter is None:
         return RunFilter()
     if not isinstance(filter, RunFilter):
-        raise InvalidArguments(f"a filter is a RunFilter, not {filter!r}")
+        raise InvalidArguments(f"the filter must be a RunFilter, not {filter!r}")
     return filter

@@ -1,4 +1,4 @@
-"""Runtime: what every part of the engine needs and nothing more, and how it opens a transaction."""
+"""Runtime: the objects that every part of the engine needs, and the methods that open a transaction."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class Runtime:
-    """The database, the settings, the clock and ids, the jobs of the code, and the notifier of commits."""
+    """Holds the store, settings, clock, ids, registered jobs and notifier."""
 
     def __init__(
         self,
@@ -54,14 +54,14 @@ class Runtime:
 
     @property
     def store(self) -> Store:
-        """The store, connected and with its tables."""
+        """The store, connected and with its tables created."""
         self.start()
         return self._store
 
     def start(self, *, wait: timedelta | float = 0) -> None:
-        """Connect and check the tables, or create them. Everything that needs them calls this.
+        """Connect, and create, migrate or check the tables. Called automatically on first use.
 
-        `wait` is how long to wait for a database that restarts or is not up yet.
+        `wait` is how long to wait for a database that is restarting or not up yet.
         """
         if not self.started:
             outages.outlast(self._start, wait=as_duration(wait), clock=self.clock)
@@ -70,13 +70,13 @@ class Runtime:
         with self._starting:
             if not self.started:
                 prefix = connect.prefix(self.settings, self._store.dialect)
-                (migrate.migrate if self.settings.migrate else migrate.check)(self._store, prefix=prefix)
+                (migrate.migrate if self.settings.auto_migrate else migrate.check)(self._store, prefix=prefix)
                 self._store.follow_clock()
                 self._prepare()
                 self.started = True
 
     def _prepare(self) -> None:
-        """Write what the code declares, once the tables are there."""
+        """Write the declarations of the code (a subclass may), once the tables exist."""
 
     def do(self, verb: Callable[[Transaction], T]) -> T:
         return self.store.do(verb)

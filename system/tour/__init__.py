@@ -1,1 +1,1 @@
-"""The tour: a little of everything that Holdfast does, over and over, for someone to watch."""
+"""The tour: submits sample runs that show each feature of Holdfast, again and again."""

@@ -1,4 +1,4 @@
-"""The tour, as the system knows it."""
+"""The definition of the tour for `./run`."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ from system.tour.check import check
 application = Application(
     name="tour",
     title="Tour",
-    shows="A little of everything: keys, builds, pipelines, schedules, retries, full queues, files, children.",
+    shows="Submits small jobs that show each feature of Holdfast in the dashboard: retries, keys, builds, pipelines, "
+    "schedules, bounded queues, artifacts and child runs.",
     jobs="system.tour.jobs",
-    queues=("tour", "tour.letters"),
+    queues=("tour", "tour.notifications"),
     processes=(Process(name="submitter", module="system.tour.submitter"),),
     page="/",
     links=(
-        PageLink(what="Three runs want one key: they take turns", path="/keys"),
-        PageLink(what="Three posters wait for one press, which is made once", path="/builds"),
-        PageLink(what="A film falls into segments; one is tried again", path="/pipelines"),
-        PageLink(what="A slot every ten seconds, each run once", path="/schedules"),
-        PageLink(what="A queue that takes three of five letters", path="/queues"),
-        PageLink(what="What fails, on purpose, and why", path="/runs?state=failed"),
+        PageLink(what="Keys: three runs that index one document run one at a time", path="/keys"),
+        PageLink(what="Builds: three reports wait for one dataset, which is built once", path="/builds"),
+        PageLink(what="Pipelines: a video is encoded in three segments, and one is retried", path="/pipelines"),
+        PageLink(what="Schedules: a slot every ten seconds, each of which runs once", path="/schedules"),
+        PageLink(what="Queues: a bounded queue accepts three of five notifications", path="/queues"),
+        PageLink(what="Failures: a feed import that always fails", path="/runs?state=failed"),
     ),
     check=check,
 )

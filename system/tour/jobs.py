@@ -1,4 +1,4 @@
-"""The jobs of the tour, one for each thing there is to see."""
+"""The jobs of the tour: one for each feature of Holdfast."""
 
 from __future__ import annotations
 
@@ -8,140 +8,143 @@ from datetime import timedelta
 from holdfast import Context, Retry
 from system.app import hf
 
-QUEUE, LETTERS, LETTERS_AT_MOST = "tour", "tour.letters", 3
+QUEUE, NOTIFICATIONS, MAX_NOTIFICATIONS = "tour", "tour.notifications", 3
 
-hf.queue(LETTERS, max_queued=LETTERS_AT_MOST, concurrency=1)
+hf.queue(NOTIFICATIONS, max_queued=MAX_NOTIFICATIONS, concurrency=1)
 
 
-@hf.job(name="tour.resize", queue=QUEUE)
-def resize(ctx: Context, pictures: int) -> int:
-    """Slow work that tells how far it is."""
-    for number in range(pictures):
+@hf.job(name="tour.resize_images", queue=QUEUE)
+def resize_images(ctx: Context, images: int) -> int:
+    """Progress: a slow run that reports how far it is."""
+    for number in range(images):
         ctx.check()
-        ctx.progress(number, pictures, f"picture {number + 1}")
+        ctx.progress(number, images, f"image {number + 1}")
         time.sleep(0.25)
-    ctx.progress(pictures, pictures, "all resized")
-    return pictures
+    ctx.progress(images, images, "all images resized")
+    return images
 
 
-@hf.job(name="tour.index", queue=QUEUE, key="document")
-def index(ctx: Context, document: str, version: int) -> int:
-    """One run of a document at a time: the others wait for their turn."""
+@hf.job(name="tour.index_document", queue=QUEUE, key="document")
+def index_document(ctx: Context, document: str, version: int) -> int:
+    """Key: only one run per document at a time; the others wait."""
     ctx.log.info("indexing version %d of %s", version, document)
     time.sleep(0.8)
     return version
 
 
 @hf.job(name="tour.import_feed", queue=QUEUE)
-def import_feed(ctx: Context, address: str) -> None:
-    """Fails, on purpose."""
-    ctx.log.warning("%s looks odd", address)
-    raise ValueError(f"{address} is not a feed")
+def import_feed(ctx: Context, url: str) -> None:
+    """Failure: always raises an error."""
+    ctx.log.warning("%s answered with text/html", url)
+    raise ValueError(f"{url} is not a feed")
 
 
-@hf.job(name="tour.send_mail", queue=QUEUE, max_attempts=3, retry=Retry(delay=timedelta(seconds=2), jitter=0))
-def send_mail(ctx: Context, to: str) -> str:
-    """Fails at first, waits, and is tried again; the step that was done is not done twice."""
-    text = ctx.step("write", lambda: f"Dear {to}, …")
-    if ctx.run.tries == 1:
+@hf.job(name="tour.send_email", queue=QUEUE, max_attempts=3, retry=Retry(delay=timedelta(seconds=2), jitter=0))
+def send_email(ctx: Context, to: str) -> str:
+    """Retry: the first attempt fails; the second reuses the result of the finished step."""
+    text = ctx.step("render", lambda: f"Welcome, {to}!")
+    if ctx.run.attempt == 1:
         raise ConnectionError("the mail server is busy")
     return text
 
 
-@hf.job(name="tour.crawl", queue=QUEUE, timeout=2)
-def crawl(ctx: Context, site: str) -> None:
-    """Goes on until its time is up."""
+@hf.job(name="tour.crawl_site", queue=QUEUE, timeout=2)
+def crawl_site(ctx: Context, site: str) -> None:
+    """Timeout: runs until it is stopped after two seconds."""
     while not ctx.cancelled:
         time.sleep(0.05)
 
 
-@hf.job(name="tour.audit", queue=QUEUE)
-def audit(ctx: Context, month: str) -> None:
-    """Goes on until someone cancels it."""
+@hf.job(name="tour.export_orders", queue=QUEUE)
+def export_orders(ctx: Context, month: str) -> None:
+    """Cancellation: runs until it is cancelled."""
     while True:
         ctx.check()
         time.sleep(0.05)
 
 
-@hf.job(name="tour.letter", queue=LETTERS)
-def letter(number: int) -> int:
-    """Of a queue that takes so many and no more."""
+@hf.job(name="tour.send_notification", queue=NOTIFICATIONS)
+def send_notification(number: int) -> int:
+    """Bounded queue: the queue refuses submissions when it is full."""
     time.sleep(0.3)
     return number
 
 
-@hf.build(name="tour.press", queue=QUEUE, timeout=60)
-def press(ctx: Context, size: str, fingerprint: str) -> str:
-    """Made once, for all who wait for it."""
+@hf.build(name="tour.build_dataset", queue=QUEUE, timeout=60)
+def build_dataset(ctx: Context, quarter: str, fingerprint: str) -> str:
+    """Build: runs once for all runs that depend on it."""
     for part in range(4):
-        ctx.progress(part, 4, "setting it up")
+        ctx.progress(part, 4, "loading orders")
         time.sleep(0.3)
-    return f"press {size} {fingerprint}"
+    return f"dataset {quarter} {fingerprint}"
 
 
-@hf.job(name="tour.print_poster", queue=QUEUE)
-def print_poster(ctx: Context, title: str) -> str:
-    """Waits for the press, then leaves a file."""
-    [machine] = ctx.needed
-    kept = ctx.artifact("poster.svg", poster(title))
-    return f"{kept.path} by {machine}"
+@hf.job(name="tour.generate_report", queue=QUEUE)
+def generate_report(ctx: Context, region: str) -> str:
+    """Dependency and artifact: waits for the dataset, then stores a chart."""
+    [dataset] = ctx.dependencies
+    artifact = ctx.artifact("report.svg", chart(region))
+    return f"{artifact.path} from {dataset}"
 
 
-def poster(title: str) -> str:
-    """A picture with a title, as SVG."""
+def chart(region: str) -> str:
+    """A bar chart as SVG."""
+    bars = "".join(
+        f'<rect x="{20 + 75 * place}" y="{180 - height}" width="55" height="{height}" fill="#3b82c4"/>\n'
+        for place, height in enumerate((60, 85, 70, 120))
+    )
     return (
         '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 320 200" role="img">\n'
-        '<rect width="320" height="200" fill="#12324f"/><circle cx="240" cy="60" r="28" fill="#f4d58d"/>\n'
-        '<path d="M150 180 165 70h20l15 110z" fill="#e9edf1"/>\n'
-        f'<text x="20" y="40" fill="#e9edf1" font-size="20">{title}</text>\n</svg>\n'
+        '<rect width="320" height="200" fill="#f5f7f9"/>\n'
+        f'{bars}<text x="20" y="32" fill="#12324f" font-size="18">Orders per quarter: {region}</text>\n</svg>\n'
     )
 
 
-@hf.job(name="tour.count_words", queue=QUEUE)
-def count_words(chapter: str) -> int:
-    """A child of `count_book`."""
+@hf.job(name="tour.import_batch", queue=QUEUE)
+def import_batch(customers: list[str]) -> int:
+    """A child of `import_customers`."""
     time.sleep(0.2)
-    return len(chapter.split())
+    return len(customers)
 
 
-@hf.job(name="tour.count_book", queue=QUEUE)
-def count_book(ctx: Context, chapters: list[str]) -> int:
-    """Submits children and waits for them without holding a worker."""
-    return sum(ctx.gather(*(ctx.submit_child(count_words, chapter) for chapter in chapters)))
+@hf.job(name="tour.import_customers", queue=QUEUE)
+def import_customers(ctx: Context, batches: list[list[str]]) -> int:
+    """Children: submits child runs and waits for them without occupying a worker."""
+    return sum(ctx.gather(*(ctx.submit_child(import_batch, batch) for batch in batches)))
 
 
-@hf.schedule(every=10, name="tour.tidy", queue=QUEUE, audit=False)
-def tidy(ctx: Context) -> str:
-    """By the clock, each slot once."""
-    ctx.log.info("tidied up")
-    return "tidied up"
+@hf.schedule(every=10, name="tour.refresh_cache", queue=QUEUE, keep_forever=False)
+def refresh_cache(ctx: Context) -> str:
+    """Schedule: every ten seconds, each slot once."""
+    ctx.log.info("cache refreshed")
+    return "cache refreshed"
 
 
-film = hf.pipeline("tour.film", queue=QUEUE)
+encode_video = hf.pipeline("tour.encode_video", queue=QUEUE)
 
 
-@film.stage()
-def script(ctx: Context, text: str) -> list[str]:
-    """The segments that the next stages fall into."""
-    return ctx.segments(sentence.strip() for sentence in text.split(".") if sentence.strip())
+@encode_video.stage()
+def split(ctx: Context, video: str, parts: int) -> list[str]:
+    """Pipeline: splits the work into segments."""
+    return ctx.segments(f"{video}-{number}" for number in range(1, parts + 1))
 
 
-@film.stage(after=script, each="sentence", max_attempts=2, retry=Retry(delay=timedelta(seconds=1), jitter=0))
-def audio(ctx: Context, sentence: str) -> str:
-    """A segment that fails is tried again, alone."""
+@encode_video.stage(after=split, each="part", max_attempts=2, retry=Retry(delay=timedelta(seconds=1), jitter=0))
+def encode(ctx: Context, part: str) -> str:
+    """One segment fails at first and is retried; the others are not."""
     time.sleep(0.3)
-    if ctx.run.segment == "1" and ctx.run.tries == 1:
-        raise OSError("the microphone fell over")
-    return f"sound of {sentence!r}"
+    if ctx.run.segment == "1" and ctx.run.attempt == 1:
+        raise OSError("the encoder ran out of memory")
+    return f"{part}.mp4"
 
 
-@film.stage(after=audio, each="sentence")
-def pictures(sentence: str, audio: str) -> str:
+@encode_video.stage(after=encode, each="part")
+def thumbnail(part: str, encode: str) -> str:
     time.sleep(0.3)
-    return f"{sentence.split()[-1]} with {audio}"
+    return f"{encode} with {part}.jpg"
 
 
-@film.stage(after=pictures)
-def render(segments: list[str]) -> list[str]:
+@encode_video.stage(after=thumbnail)
+def publish(segments: list[str]) -> list[str]:
     time.sleep(0.5)
     return segments

@@ -1,4 +1,4 @@
-"""Rounds: what the tour's submitter submits, in small groups; a run's tag `round` says which round it belongs to."""
+"""Rounds: the runs that the tour submits. The tag `round` of a run says which round it belongs to."""
 
 from __future__ import annotations
 
@@ -7,53 +7,53 @@ from collections.abc import Iterator
 from holdfast import QueueFull
 from system.tour import jobs
 
-CHAPTERS = ["Call me Ishmael", "It was the best of times", "The sky above the port"]
-SCRIPT = "The rain falls. The cat sleeps. The moon rises."
-TITLES = ("Lighthouse", "Harbour", "Horizon")
-PRESSES = ("A2", "A3")
-LETTERS = 5
+CUSTOMERS = [["Ada", "Grace"], ["Alan", "Barbara", "Edsger"], ["Margaret"]]
+VIDEO, PARTS = "product-demo", 3
+REGIONS = ("North", "South", "West")
+QUARTERS = ("2026-Q2", "2026-Q3")
+NOTIFICATIONS = 5
 
 
-def acts(number: int) -> Iterator[str]:
-    """Submit a round, a little between one `next` and the following; what was asked for."""
+def submit_round(number: int) -> Iterator[str]:
+    """Submit a round of runs, a few at each `next`; yield what was submitted."""
     tags = {"round": str(number)}
-    to_cancel = jobs.audit.using(tags=tags).submit(month="May")
-    yield "an audit"
-    jobs.resize.using(tags=tags).submit(pictures=12)
-    yield "pictures to resize"
+    to_cancel = jobs.export_orders.using(tags=tags).submit(month="May")
+    yield "an export of orders"
+    jobs.resize_images.using(tags=tags).submit(images=12)
+    yield "images to resize"
     for version in (1, 2, 3):
-        jobs.index.using(tags=tags).submit(document="handbook", version=version)
-    yield "three versions of one document"
-    jobs.send_mail.using(tags=tags).submit(to="Ada")
-    yield "a mail"
-    to_cancel.cancel(reason="someone changed their mind")
-    yield "no audit after all"
-    jobs.film.using(tags=tags).submit(text=SCRIPT)
-    yield "a film"
-    posters(number, tags)
-    yield "posters"
+        jobs.index_document.using(tags=tags).submit(document="handbook", version=version)
+    yield "three versions of one document to index"
+    jobs.send_email.using(tags=tags).submit(to="Ada")
+    yield "an email"
+    to_cancel.cancel(reason="the export is no longer needed")
+    yield "a cancellation of the export"
+    jobs.encode_video.using(tags=tags).submit(video=VIDEO, parts=PARTS)
+    yield "a video to encode"
+    submit_reports(number, tags)
+    yield "three reports"
     if number % 3 == 1:
-        jobs.import_feed.using(tags=tags).submit(address="https://example.org/not-a-feed")
-        jobs.crawl.using(tags=tags).submit(site="example.org")
-        yield "what can't work"
-    letters(tags)
-    yield "more letters than there is room for"
-    jobs.count_book.using(tags=tags).submit(chapters=CHAPTERS)
-    yield "a book to count"
+        jobs.import_feed.using(tags=tags).submit(url="https://example.org/feed.xml")
+        jobs.crawl_site.using(tags=tags).submit(site="example.org")
+        yield "a feed import that fails and a crawl that times out"
+    submit_notifications(tags)
+    yield "more notifications than their queue accepts"
+    jobs.import_customers.using(tags=tags).submit(batches=CUSTOMERS)
+    yield "customers to import"
 
 
-def posters(number: int, tags: dict[str, str]) -> None:
-    """Three that wait for one press, which is made for this round."""
-    machine = jobs.press.of(size=PRESSES[number % len(PRESSES)], fingerprint=f"round-{number}")
-    for title in TITLES:
-        jobs.print_poster.using(tags=tags, after=[machine]).submit(title=title)
+def submit_reports(number: int, tags: dict[str, str]) -> None:
+    """Submit three reports that depend on the same dataset, which is built for this round."""
+    dataset = jobs.build_dataset.request(quarter=QUARTERS[number % len(QUARTERS)], fingerprint=f"round-{number}")
+    for region in REGIONS:
+        jobs.generate_report.using(tags=tags, depends_on=[dataset]).submit(region=region)
 
 
-def letters(tags: dict[str, str]) -> int:
-    """More letters than their queue takes; how many it took."""
-    for sent in range(LETTERS):
+def submit_notifications(tags: dict[str, str]) -> int:
+    """Submit more notifications than the queue accepts; return how many it accepted."""
+    for accepted in range(NOTIFICATIONS):
         try:
-            jobs.letter.using(tags=tags).submit(number=sent)
+            jobs.send_notification.using(tags=tags).submit(number=accepted)
         except QueueFull:
-            return sent
-    return LETTERS
+            return accepted
+    return NOTIFICATIONS

@@ -1,4 +1,4 @@
-"""python -m system.tour.submitter: submits runs every second or so, and none while too many are queued."""
+"""python -m system.tour.submitter: submits runs about every second, but none while too many are queued."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from apps.shared.stop_signal import stop_event
 from system.app import hf
 from system.tour import jobs, rounds
 
-EVERY = 1.3  # seconds; an act has three runs on average
-TOO_MANY = 100
+INTERVAL = 1.3  # seconds between submissions, each of three runs on average
+MAX_QUEUED = 100
 
 log = logging.getLogger("tour.submitter")
 
@@ -23,32 +23,31 @@ def main() -> int:
     logging.basicConfig(level="INFO", stream=sys.stdout, format="%(asctime)s %(message)s")
     stop = stop_event()
     with hf:
-        visit(stop, every=float(os.environ.get("TOUR_EVERY", EVERY)))
+        submit_until(stop, interval=float(os.environ.get("TOUR_INTERVAL", INTERVAL)))
     return 0
 
 
-def visit(stop: threading.Event, *, every: float) -> None:
-    """Go on until told to stop."""
-    asking = acts()
+def submit_until(stop: threading.Event, *, interval: float) -> None:
+    submissions = submit_rounds()
     log.info("ready")
     while not stop.is_set():
-        if waiting() < TOO_MANY:
-            log.info("asked for %s", next(asking))
+        if (queued := count_queued()) < MAX_QUEUED:
+            log.info("submitted %s", next(submissions))
         else:
-            log.info("%d runs wait already: is a worker there?", waiting())
-        stop.wait(every)
+            log.info("%d runs are queued; check that a worker is running", queued)
+        stop.wait(interval)
 
 
-def acts() -> Iterator[str]:
-    """Round after round, without end."""
+def submit_rounds() -> Iterator[str]:
+    """Submit round after round, without end."""
     number = 0
     while True:
         number += 1
-        yield from rounds.acts(number)
+        yield from rounds.submit_round(number)
 
 
-def waiting() -> int:
-    return sum(queue.queued for queue in hf.queues.list() if queue.name in (jobs.QUEUE, jobs.LETTERS))
+def count_queued() -> int:
+    return sum(queue.queued for queue in hf.queues.list() if queue.name in (jobs.QUEUE, jobs.NOTIFICATIONS))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A real browser: Chromium without a screen, driven by Playwright, on a house with something of everything.
+"""A real browser: headless Chromium, driven by Playwright, on a site with data on every page.
 
 `./test` installs Debian's package where it may; elsewhere these tests are skipped by name.
 """
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
-from tests.browser.house import House, inhabited
+from tests.browser.sample_site import SampleSite, sample_site
 
 PROGRAMS = ("chromium-headless-shell", "chromium", "google-chrome", "google-chrome-stable", "chromium-browser")
 PATIENCE = 60_000
@@ -43,16 +43,16 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")
-def house(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    with inhabited(tmp_path_factory.mktemp("house")) as found:
+def site(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SampleSite]:
+    with sample_site(tmp_path_factory.mktemp("site")) as found:
         yield found
 
 
 class Visits:
     """Opens pages, and keeps what their browser complained about."""
 
-    def __init__(self, browser: Browser, house: House) -> None:
-        self._browser, self._house = browser, house
+    def __init__(self, browser: Browser, site: SampleSite) -> None:
+        self._browser, self._site = browser, site
         self._contexts: list[BrowserContext] = []
         self.complaints: list[str] = []
         self.expected: tuple[str, ...] = ()
@@ -68,7 +68,7 @@ class Visits:
         page = context.new_page()
         page.on("console", self._heard)
         page.on("pageerror", lambda error: self.complaints.append(f"{page.url}: {error}"))
-        server = self._house.server
+        server = self._site.server
         if token is not None:
             path += ("&" if "?" in path else "?") + f"token={token or server.token}"
         page.goto(server.url + path)
@@ -86,9 +86,9 @@ class Visits:
 
 
 @pytest.fixture
-def visits(browser: Browser, house: House) -> Iterator[Visits]:
+def visits(browser: Browser, site: SampleSite) -> Iterator[Visits]:
     """Pages of this test; none of them may have made the browser complain."""
-    made = Visits(browser, house)
+    made = Visits(browser, site)
     yield made
     made.close()
 

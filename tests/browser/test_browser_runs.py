@@ -1,10 +1,10 @@
-"""Watching and steering runs: what changes is seen without reloading, and stays where the eye is."""
+"""Following and controlling runs in a browser: changes appear without a reload."""
 
 from __future__ import annotations
 
 from playwright.sync_api import Locator, Page, expect
 from tests.browser.conftest import Visit, Visits
-from tests.browser.house import House
+from tests.browser.sample_site import SampleSite
 from tests.web.conftest import serving
 
 from holdfast import RunFilter
@@ -24,62 +24,62 @@ def stayed(page: Page) -> bool:
     return bool(page.evaluate("window.stayed === true"))
 
 
-def test_a_run_goes_through_its_states_without_a_reload(visit: Visit, house: House) -> None:
-    house.hf.queues.pause("press", note="not yet")
-    run = house.work("watched", key="watched")
+def test_a_page_follows_the_states_of_a_run_without_a_reload(visit: Visit, site: SampleSite) -> None:
+    site.hf.queues.pause("press", note="not yet")
+    run = site.work("watched", key="watched")
     page = visit(f"/runs/{run.id}")
     expect(state_of(page)).to_have_text("queued")
     expect(page.locator("#why")).to_contain_text("queue press is paused")
     mark(page)
 
-    house.hf.queues.resume("press")
+    site.hf.queues.resume("press")
     expect(state_of(page)).to_have_text("running")
     expect(page.locator("#log")).to_contain_text("half way")
-    house.open("watched")
+    site.open("watched")
     expect(state_of(page)).to_have_text("succeeded")
     expect(page.locator("#result")).to_contain_text("worked")
     assert stayed(page)
 
 
-def test_a_running_run_is_cancelled_and_then_done_again(visit: Visit, house: House) -> None:
-    run = house.work("unwanted", key="unwanted")
-    page = visit(f"/runs/{run.id}", token=house.server.token_of("operator"))
+def test_a_running_run_is_cancelled_and_run_again(visit: Visit, site: SampleSite) -> None:
+    run = site.work("unwanted", key="unwanted")
+    page = visit(f"/runs/{run.id}", token=site.server.token_of("operator"))
     expect(state_of(page)).to_have_text("running")
     page.get_by_role("button", name="Cancel…").click()
     page.get_by_label("Reason").fill("it was a mistake")
-    page.get_by_role("button", name="Cancel the run").click()
+    page.get_by_role("button", name="Cancel run").click()
     expect(state_of(page)).to_have_text("cancelled")
-    [operation] = house.hf.operations(limit=1)
+    [operation] = site.hf.audit_log(limit=1)
     assert (operation.by, operation.action, operation.run_id) == ("operator", "cancel", run.id)
 
-    house.open("unwanted")
-    page.get_by_role("button", name="Again…").click()
+    site.open("unwanted")
+    page.get_by_role("button", name="Run again…").click()
     page.get_by_role("button", name="Run again").click()
     expect(state_of(page)).to_have_text("succeeded")
-    assert page.url != f"{house.server.url}/runs/{run.id}"
+    assert page.url != f"{site.server.url}/runs/{run.id}"
     expect(page.locator("#related")).to_contain_text("repeats")
 
 
-def test_all_that_match_are_cancelled_after_their_number_was_said(visit: Visit, house: House) -> None:
-    house.hf.jobs["letters.echo"].using(queue="nobody").submit_many([{"value": f"nobody-{n}"} for n in range(7)])
+def test_all_matching_runs_are_cancelled_after_their_count_was_shown(visit: Visit, site: SampleSite) -> None:
+    site.hf.jobs["letters.echo"].using(queue="nobody").submit_many([{"value": f"nobody-{n}"} for n in range(7)])
     page = visit("/runs?state=queued&job=letters.echo&queue=nobody")
     expect(page.locator("#runs-rows tr")).to_have_count(7)
     page.get_by_role("button", name="Cancel all…").click()
     dialog = page.get_by_role("dialog")
     expect(dialog.get_by_role("heading")).to_have_text("Cancel 7 runs?")
-    dialog.get_by_role("button", name="Cancel them").click()
+    dialog.get_by_role("button", name="Cancel runs").click()
 
     expect(state_of(page)).to_have_text("succeeded")
-    assert house.hf.count(RunFilter(job="letters.echo", queue="nobody", state="cancelled")).number == 7
+    assert site.hf.count(RunFilter(job="letters.echo", queue="nobody", state="cancelled")).number == 7
 
 
-def test_the_row_under_the_mouse_stays_where_it_is(visit: Visit, house: House) -> None:
-    house.submit("letters.echo", value="before").result(timeout=60)
+def test_the_row_under_the_mouse_stays_where_it_is(visit: Visit, site: SampleSite) -> None:
+    site.submit("letters.echo", value="before").result(timeout=60)
     page = visit("/runs?job=letters.echo")
     row = page.locator("#runs-rows tr").nth(1)
     row.hover()
     name, place = row.get_attribute("id"), row.bounding_box()
-    new = [house.submit("letters.echo", value=f"later-{number}") for number in range(3)]
+    new = [site.submit("letters.echo", value=f"later-{number}") for number in range(3)]
     expect(page.locator("#runs-news")).to_contain_text("3 new")
     assert row.get_attribute("id") == name
     held = page.locator(f"#{name}").bounding_box()
@@ -93,9 +93,9 @@ def test_the_row_under_the_mouse_stays_where_it_is(visit: Visit, house: House) -
     expect(page.locator("#runs-rows tr").first).to_have_attribute("id", f"run-{new[-1].id}")
 
 
-def test_a_page_says_when_its_server_is_gone(visits: Visits, house: House) -> None:
+def test_a_page_says_when_its_server_is_gone(visits: Visits, site: SampleSite) -> None:
     visits.expected = ("ERR_", "Failed to load resource", "htmx:")  # a request may have been under way
-    with serving(house.hf) as other:
+    with serving(site.hf) as other:
         page = visits.page("/queues", token=None)
         page.goto(f"{other.url}/queues?token={other.token}")
         expect(page.get_by_role("heading", level=1)).to_have_text("Queues")
@@ -106,8 +106,8 @@ def test_a_page_says_when_its_server_is_gone(visits: Visits, house: House) -> No
     expect(page.locator("#connection")).to_contain_text("connection lost")
 
 
-def test_the_keyboard_reaches_what_there_is_to_do(visit: Visit, house: House) -> None:
-    run = house.work("keys", key="keys")
+def test_the_keyboard_reaches_every_action(visit: Visit, site: SampleSite) -> None:
+    run = site.work("keys", key="keys")
     page = visit(f"/runs/{run.id}")
     expect(state_of(page)).to_have_text("running")
     reached: list[str] = []
@@ -132,5 +132,5 @@ def test_the_keyboard_reaches_what_there_is_to_do(visit: Visit, house: House) ->
     page.keyboard.type(run.id[:20])
     page.keyboard.press("Enter")
     expect(state_of(page)).to_have_text("running")
-    house.open("keys")
+    site.open("keys")
     expect(state_of(page)).to_have_text("succeeded")

@@ -1,4 +1,4 @@
-"""The command, in this process for what needs no code, and as a real process for the rest."""
+"""The command, run in this process if it needs no code, and as a real process otherwise."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.sample_app import declare
 
 from holdfast import Holdfast
 
-hf = Holdfast(tick=0.05)
+hf = Holdfast(poll_interval=0.05)
 declare(hf)
 empty = Holdfast()
 other = object()
@@ -43,7 +43,7 @@ def holdfast() -> Invoke:
     return invoke
 
 
-def told(result: Result) -> Any:
+def json_output(result: Result) -> Any:
     """The one JSON document that a command printed."""
     assert result.stdout.count("\n") == 1, result.stdout
     return json.loads(result.stdout)

@@ -1,4 +1,4 @@
-"""holdfast builds, on every store, by the database's URL."""
+"""holdfast builds, on every database, by its URL."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import sys
 from typing import Any
 
 import pytest
-from tests.cli import hostile
-from tests.cli.conftest import Invoke, Shell, told
+from tests.cli import hostile_text
+from tests.cli.conftest import Invoke, Shell, json_output
 
 from holdfast import Build, Holdfast, Run, Snapshot
 from holdfast.testing import Manual
@@ -32,7 +32,7 @@ def ready(environment: Any, manual: Manual) -> Run[str]:
     return run
 
 
-def test_builds_are_listed_with_who_waits_and_what_is_wrong(
+def test_builds_are_listed_with_their_waiting_runs_and_their_errors(
     holdfast: Invoke, url: str, hf: Holdfast, environment: Any, manual: Manual, ready: Run[str]
 ) -> None:
     broken = environment.submit(configuration_id="broken", fingerprint="no-such-package")
@@ -41,11 +41,11 @@ def test_builds_are_listed_with_who_waits_and_what_is_wrong(
     @hf.job(name="process")
     def process() -> None: ...
 
-    process.using(after=[environment.of(configuration_id="c2", fingerprint="f2")]).submit()
+    process.using(depends_on=[environment.request(configuration_id="c2", fingerprint="f2")]).submit()
     result = holdfast("builds", "list", url)
     header, *lines = result.stdout.splitlines()
     assert result.exit_code == 0
-    assert header.split() == ["ID", "STATE", "JOB", "SCOPE", "FINGERPRINT", "SINCE", "TOOK", "WAITING", "NOTE"]
+    assert header.split() == ["ID", "STATE", "JOB", "SCOPE", "FINGERPRINT", "CREATED", "TOOK", "WAITING", "NOTE"]
     assert [line.split()[1] for line in lines] == ["queued", "failed", "ready"]
     assert lines[0].endswith(" 1"), "one run waits for it"
     assert lines[1].split()[0] == broken.id
@@ -55,8 +55,8 @@ def test_builds_are_listed_with_who_waits_and_what_is_wrong(
     failed = holdfast("builds", "list", url, "--state", "failed", "--job", "environment")
     assert [line.split()[0] for line in failed.stdout.splitlines()[1:]] == [broken.id]
     paged = holdfast("builds", "list", url, "--limit", "1")
-    assert "there may be more: --before" in paged.stderr
-    assert "no builds like that" in holdfast("builds", "list", url, "--scope", "nobody").stderr
+    assert "next page: --before" in paged.stderr
+    assert "no matching builds" in holdfast("builds", "list", url, "--scope", "nobody").stderr
 
 
 def test_a_build_is_shown_with_the_runs_that_made_it(
@@ -70,7 +70,7 @@ def test_a_build_is_shown_with_the_runs_that_made_it(
     assert 'result       "/environments/c1"' in shown
     assert shown.index(again.id) < shown.index(ready.id), "the newest first"
 
-    document = told(holdfast("builds", "show", url, again.id, "--json"))
+    document = json_output(holdfast("builds", "show", url, again.id, "--json"))
     assert document.keys() == Build.__dataclass_fields__.keys() - {"run_id"} | {"id", "runs"}
     assert (document["id"], document["result"]) == (again.id, "/environments/c1")
     assert [run["id"] for run in document["runs"]] == [again.id, ready.id]
@@ -78,33 +78,31 @@ def test_a_build_is_shown_with_the_runs_that_made_it(
 
 
 def test_a_build_is_invalidated_with_a_reason(holdfast: Invoke, url: str, hf: Holdfast, ready: Run[str]) -> None:
-    result = holdfast("builds", "invalidate", url, ready.id, "--because", "a package was withdrawn")
-    assert result.stdout == "stale; the next run that asks for environment configuration_id:c1 has it made anew\n"
-    [build] = told(holdfast("builds", "list", url, "--json"))["items"]
-    assert (build["state"], build["because"]) == ("stale", "a package was withdrawn")
-    assert told(holdfast("builds", "invalidate", url, ready.id, "--json"))["because"] == "a package was withdrawn"
+    result = holdfast("builds", "invalidate", url, ready.id, "--reason", "a package was withdrawn")
+    assert result.stdout == "environment configuration_id:c1 is stale; the next run that requests it rebuilds it\n"
+    [build] = json_output(holdfast("builds", "list", url, "--json"))["items"]
+    assert (build["state"], build["reason"]) == ("stale", "a package was withdrawn")
+    assert json_output(holdfast("builds", "invalidate", url, ready.id, "--json"))["reason"] == "a package was withdrawn"
     assert "a package was withdrawn" in holdfast("builds", "list", url).stdout
-    again = holdfast("builds", "invalidate", url, ready.id, "--because", "another reason").stdout
-    assert again == "environment configuration_id:c1 was stale already: a package was withdrawn\n"
+    again = holdfast("builds", "invalidate", url, ready.id, "--reason", "another reason").stdout
+    assert again == "environment configuration_id:c1 was already stale: a package was withdrawn\n"
 
 
-def test_a_build_is_made_anew_at_once(
-    holdfast: Invoke, url: str, hf: Holdfast, manual: Manual, ready: Run[str]
-) -> None:
+def test_a_build_is_rebuilt_at_once(holdfast: Invoke, url: str, hf: Holdfast, manual: Manual, ready: Run[str]) -> None:
     new = holdfast("builds", "rebuild", url, ready.id).stdout.strip()
     assert hf.get(new).snapshot.again_of == ready.id
     manual.run_all()
-    assert told(holdfast("builds", "rebuild", url, new, "--json"))["again_of"] == new
+    assert json_output(holdfast("builds", "rebuild", url, new, "--json"))["again_of"] == new
 
 
-def test_what_a_stranger_wrote_steers_no_terminal(
+def test_hostile_text_cannot_control_the_terminal(
     holdfast: Invoke, url: str, hf: Holdfast, environment: Any, manual: Manual
 ) -> None:
-    run = environment.submit(configuration_id=hostile.ALL, fingerprint="f")
+    run = environment.submit(configuration_id=hostile_text.ALL, fingerprint="f")
     manual.run_all()
-    holdfast("builds", "invalidate", url, run.id, "--because", hostile.ALL)
+    holdfast("builds", "invalidate", url, run.id, "--reason", hostile_text.ALL)
     for command in (("list", url), ("show", url, run.id)):
-        assert not hostile.steers(holdfast("builds", *command).output), command
+        assert not hostile_text.steers(holdfast("builds", *command).output), command
 
 
 def test_a_worker_serves_the_builds_of_its_application(shell: Shell) -> None:
@@ -112,11 +110,11 @@ def test_a_worker_serves_the_builds_of_its_application(shell: Shell) -> None:
         file.write(
             "\nfrom holdfast import Context\n\n\n@hf.build()"
             "\ndef environment(fingerprint: str) -> str:\n    return 'built'\n"
-            "\n\n@hf.job()\ndef use(ctx: Context) -> str:\n    return ctx.needed[0]\n"
-            "\n\nif __name__ == '__main__':\n    use.using(after=[environment.of('f')]).submit()\n"
+            "\n\n@hf.job()\ndef use(ctx: Context) -> str:\n    return ctx.dependencies[0]\n"
+            "\n\nif __name__ == '__main__':\n    use.using(depends_on=[environment.request('f')]).submit()\n"
         )
     subprocess.run([sys.executable, "app.py"], cwd=shell.folder, env=shell.environment, check=True, timeout=45)
     worked = shell("worker", "app:hf", "--drain")
     assert worked.returncode == 0
-    assert "serves builds, default with" in worked.stderr
-    assert "2 attempts were made" in worked.stderr
+    assert "queues: builds, default" in worked.stderr
+    assert "made 2 attempts" in worked.stderr

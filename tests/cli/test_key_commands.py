@@ -1,4 +1,4 @@
-"""holdfast keys, on every store, by the database's URL."""
+"""holdfast keys, on every database, by its URL."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from holdfast.runs.outcomes import RetryLater
 from holdfast.testing import Manual
 
 
-def test_a_key_that_is_kept_over_a_pause_says_for_whom_and_until_when(
+def test_a_key_kept_by_a_waiting_run_shows_the_run_and_until_when(
     holdfast: Invoke, url: str, hf: Holdfast, manual: Manual
 ) -> None:
     strict = hf.job(name="strict", key="doc", key_order="strict", max_attempts=2)(lambda doc: None)

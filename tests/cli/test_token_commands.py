@@ -1,8 +1,8 @@
-"""holdfast tokens, on every store."""
+"""holdfast tokens, on every database."""
 
 from __future__ import annotations
 
-from tests.cli.conftest import Invoke, told
+from tests.cli.conftest import Invoke, json_output
 
 from holdfast import Holdfast
 
@@ -15,22 +15,22 @@ def test_a_token_is_shown_once_and_never_again(holdfast: Invoke, url: str, hf: H
     assert "not shown again" in added.stderr
     listed = holdfast("tokens", "list", url)
     header, row = listed.stdout.splitlines()
-    assert header.split() == ["NAME", "ROLE", "KIND", "MADE", "RUNS", "OUT"]
+    assert header.split() == ["NAME", "ROLE", "KIND", "CREATED", "EXPIRES"]
     assert row.split()[:3] == ["ada", "operator", "token"]
     assert token not in listed.stdout
 
 
 def test_json_has_every_field(holdfast: Invoke, url: str, hf: Holdfast) -> None:
     hf.start()
-    made = told(holdfast("tokens", "add", url, "reports", "--expires", "30d", "--json"))
+    made = json_output(holdfast("tokens", "add", url, "reports", "--expires", "30d", "--json"))
     assert made.keys() == {"name", "role", "token"}
-    [one] = told(holdfast("tokens", "list", url, "--json"))["items"]
+    [one] = json_output(holdfast("tokens", "list", url, "--json"))["items"]
     assert (one["name"], one["role"], one["kind"]) == ("reports", "viewer", "token")
-    assert one["expires_at"] > one["made_at"]
+    assert one["expires_at"] > one["created_at"]
 
 
-def test_one_that_is_removed_is_gone(holdfast: Invoke, url: str, hf: Holdfast) -> None:
-    hf.passes.add("ada")
-    assert holdfast("tokens", "remove", url, "ada").stdout == "ada has no token any more\n"
-    assert hf.passes.list() == []
-    assert "no one has a token" in holdfast("tokens", "list", url).stderr
+def test_a_revoked_token_is_gone(holdfast: Invoke, url: str, hf: Holdfast) -> None:
+    hf.tokens.add("ada")
+    assert holdfast("tokens", "remove", url, "ada").stdout == "revoked the token of ada\n"
+    assert hf.tokens.list() == []
+    assert "no tokens" in holdfast("tokens", "list", url).stderr

@@ -1,4 +1,4 @@
-"""Bounded reads: with 60,000 finished runs a question about them reads as little as with few."""
+"""Bounded reads: reports read a bounded number of rows, even with 60,000 finished runs."""
 
 from __future__ import annotations
 
@@ -36,24 +36,25 @@ FILL = (
     ),
     (
         READY,
-        "insert into holdfast_ready (run_id, job, queue, rank, attempt, tries, takeovers) "
+        "insert into holdfast_ready (run_id, job, queue, rank, claim, attempt, takeovers) "
         "select {waiting}, 'work', 'q' || (g % 3), -(g % 2), 0, 0, 0",
     ),
     (
         WAITING,
-        "insert into holdfast_waits (run_id, job, queue, rank, attempt, tries, takeovers, missing, look, since_at) "
+        "insert into holdfast_waits "
+        "(run_id, job, queue, rank, claim, attempt, takeovers, dependencies_left, unchecked, entered_at) "
         "select {delayed}, 'work', 'late', 0, 0, 0, 0, 0, 0, {then}",
     ),
     (
         15_000,
-        "insert into holdfast_tallies "
+        "insert into holdfast_rollups "
         "select case g % 3 when 0 then 1 when 1 then 10 else 60 end, 'job' || (g % 7), 'q' || (g % 5), {minute}, "
         "'failed', 1, '{nothing}', '{nothing}'",
     ),
-    (300, "insert into holdfast_tallies select 1, '*', '*', {minute}, 'failed', 1, '{nothing}', '{nothing}'"),
+    (300, "insert into holdfast_rollups select 1, '*', '*', {minute}, 'failed', 1, '{nothing}', '{nothing}'"),
     (
         1_000,
-        "insert into holdfast_tallies "
+        "insert into holdfast_rollups "
         "select 0, 'job' || (g % 7), 'q' || g, '1970-01-01 00:00:00+00:00', 'failed', 1, '{nothing}', '{nothing}'",
     ),
 )
@@ -85,7 +86,7 @@ QUESTIONS: dict[str, tuple[Callable[[Holdfast], Any], int]] = {
     "failures": (lambda hf: hf.statistics.failures(), 5_000),
     "jobs": (lambda hf: hf.statistics.jobs(), 2_000),
     "queues": (lambda hf: hf.queues.list(), 25_000),
-    "figures": (lambda hf: hf.statistics.figures(), 30_000),
+    "figures": (lambda hf: hf.statistics.metrics(), 30_000),
     "a slice": (lambda hf: hf.read(lambda tx: rollups.read(tx, NOW - timedelta(hours=10))), 30_000),
 }
 
@@ -139,7 +140,7 @@ def rows_read(url: str) -> int:
 
 
 @pytest.mark.parametrize("which", QUESTIONS)
-def test_a_question_on_postgres_reads_no_more_than_it_may(on_postgres: Holdfast, which: str) -> None:
+def test_a_report_on_postgres_reads_a_bounded_number_of_rows(on_postgres: Holdfast, which: str) -> None:
     """Asked so often that a prepared statement may be planned for any values."""
     ask, most = QUESTIONS[which]
     url, times = on_postgres.settings.url, 8
@@ -156,7 +157,7 @@ def test_a_question_on_postgres_reads_no_more_than_it_may(on_postgres: Holdfast,
 
 
 @pytest.mark.parametrize("which", QUESTIONS)
-def test_a_question_on_sqlite_takes_no_more_steps_than_it_may(on_sqlite: Holdfast, which: str) -> None:
+def test_a_report_on_sqlite_takes_a_bounded_number_of_steps(on_sqlite: Holdfast, which: str) -> None:
     """Steps of its virtual machine: some 30 for each row that is read."""
     ask, most = QUESTIONS[which]
     assert ask(on_sqlite)
@@ -176,7 +177,7 @@ def test_a_question_on_sqlite_takes_no_more_steps_than_it_may(on_sqlite: Holdfas
     assert 0 < steps <= 30 * most
 
 
-def test_what_was_not_counted_to_the_end_says_so(on_sqlite: Holdfast) -> None:
+def test_a_bounded_count_says_that_it_is_incomplete(on_sqlite: Holdfast) -> None:
     found = on_sqlite.statistics.overview()
     seen = {one.name: one for one in found.queues}
     assert (seen["q1"].ready, seen["q1"].more) == (READY // 3, False)

@@ -1,4 +1,4 @@
-"""The public names: each is imported on first use, and type checkers see the same ones."""
+"""The public names: each is imported on first use, and type checkers see the same names."""
 
 from __future__ import annotations
 

@@ -1,28 +1,22 @@
-"""Depots, a folder and a real blob storage behind one name; and what else several files use."""
+"""Fixtures that the contract tests share: artifact stores, sample jobs and pipelines."""
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests import azurite
 from tests.azurite import Azurite
-from tests.contract.building import App
-from tests.contract.scheduling import scheduled
-from tests.contract.stage import Stage
-from tests.mutants import statements
+from tests.contract.helpers.builds import App
+from tests.contract.helpers.schedules import scheduled
 
 from holdfast import Holdfast, Pipeline
 from holdfast.support.ids import Ids
 from holdfast.testing import FakeClock, Manual
-
-# A scenario that fails shows its values, as a test does.
-pytest.register_assert_rewrite(*(f"tests.contract.{name}_scenarios" for name in ("key", "lease", "run")))
 
 _numbers = itertools.count()
 
@@ -38,7 +32,7 @@ def blob_storage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Azurite]:
 
 
 @pytest.fixture(params=["folder", "blobs"])
-def kept_in(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def artifact_location(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """Where artifacts are kept: the setting."""
     if request.param == "folder":
         return str(tmp_path / "artifacts")
@@ -48,15 +42,17 @@ def kept_in(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.
 
 
 @pytest.fixture
-def keeping(url: str, clock: FakeClock, kept_in: str) -> Iterator[Holdfast]:
-    """An engine on each kind of database with each kind of depot."""
-    with Holdfast(url, clock=clock, ids=Ids(seed=1), artifacts=kept_in, max_artifact_bytes=3_000_000) as engine:
+def artifact_hf(url: str, clock: FakeClock, artifact_location: str) -> Iterator[Holdfast]:
+    """An engine on each kind of database with each kind of artifact store."""
+    with Holdfast(
+        url, clock=clock, ids=Ids(seed=1), artifacts=artifact_location, max_artifact_bytes=3_000_000
+    ) as engine:
         yield engine
 
 
 @pytest.fixture
-def hands(keeping: Holdfast) -> Manual:
-    return Manual(keeping)
+def artifact_manual(artifact_hf: Holdfast) -> Manual:
+    return Manual(artifact_hf)
 
 
 @pytest.fixture
@@ -105,36 +101,3 @@ def diamond(hf: Holdfast) -> Pipeline:
         return [number, b, c]
 
     return pipeline
-
-
-@pytest.fixture
-def double(hf: Holdfast) -> Any:
-    """A job that doubles a number, and fails below zero."""
-
-    @hf.job(name="double")
-    def double(number: int) -> int:
-        if number < 0:
-            raise ValueError(f"{number} is below zero")
-        return number * 2
-
-    return double
-
-
-@pytest.fixture
-def dialect(url: str) -> str:
-    """The dialect whose statements are broken on purpose."""
-    return "sqlite" if url.startswith("sqlite") else "postgres"
-
-
-@pytest.fixture
-def stage_of(url: str, tmp_path: Path) -> Iterator[Callable[..., Stage]]:
-    """A stage whose statements are as they are, or some of them replaced."""
-    with contextlib.ExitStack() as opened:
-
-        def make(replaced: dict[str, str] | None = None) -> Stage:
-            clock = FakeClock()
-            hf = opened.enter_context(Holdfast(url, clock=clock, ids=Ids(seed=1), artifacts=tmp_path / "artifacts"))
-            statements.use(hf, replaced or {})
-            return Stage(hf, clock, Manual(hf))
-
-        yield make

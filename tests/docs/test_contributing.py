@@ -1,4 +1,4 @@
-"""The page for contributors names the commands and folders that exist, and the glossary defines a word once."""
+"""The page for contributors names the existing commands and folders; the glossary defines each word once."""
 
 from __future__ import annotations
 

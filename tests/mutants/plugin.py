@@ -17,7 +17,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     promise = config.getoption("--promise")
     wanted = [item for item in items if any(promise in mark.args for mark in item.iter_markers("contract"))]
     config.hook.pytest_deselected(items=[item for item in items if item not in wanted])
-    items[:] = sorted(wanted, key=lambda item: (ORDER.index(item.path.parts[_below_tests(item)]), _is_random(item)))
+    items[:] = sorted(wanted, key=lambda item: (ORDER.index(_folder(item)), _is_random(item)))
 
 
 def _is_random(item: pytest.Item) -> bool:
@@ -25,6 +25,7 @@ def _is_random(item: pytest.Item) -> bool:
     return getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
 
 
-def _below_tests(item: pytest.Item) -> int:
-    """The position in its path of the folder below `tests`."""
-    return len(item.config.rootpath.parts) + 1
+def _folder(item: pytest.Item) -> str:
+    """The folder below `tests`, or `apps` for the tests of an application."""
+    first, second, *_ = item.path.relative_to(item.config.rootpath).parts
+    return second if first == "tests" else first

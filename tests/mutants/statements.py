@@ -69,11 +69,11 @@ class Mutant:
     def __str__(self) -> str:
         return f"{self.statement}-{self.scenario.__name__}-{self.condition}"
 
-    def is_noticed(self, dialect: str, stage_of: Callable[[dict[str, str]], Any]) -> None:
-        """Fail unless the scenario fails on a stage with the broken statement."""
-        stage = stage_of(broken(dialect, self.statement, self.condition, self.instead))
+    def is_noticed(self, dialect: str, make_setup: Callable[[dict[str, str]], Any]) -> None:
+        """Fail unless the scenario fails with the broken statement."""
+        setup = make_setup(broken(dialect, self.statement, self.condition, self.instead))
         with pytest.raises(self.fails_with):
-            self.scenario(stage)
+            self.scenario(setup)
 
 
 def each_scenario(mutants: Iterable[Mutant], others: Iterable[Scenario] = ()) -> pytest.MarkDecorator:

@@ -15,7 +15,7 @@ import pytest
 from tests.databases import new_name
 from tests.postgres import PostgresServer
 from tests.process.django_project import Project
-from tests.process.support import WorkerProcess, descendants, is_a_run
+from tests.process.support import PROGRAMS, WorkerProcess, descendants, is_a_run
 
 
 @pytest.fixture
@@ -39,6 +39,7 @@ def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[.
     loaded: list[Any] = []
     monkeypatch.setenv("HOLDFAST_ARTIFACTS", str(tmp_path / "artifacts"))
     monkeypatch.setenv("TEST_MARKS", str(tmp_path))
+    monkeypatch.syspath_prepend(PROGRAMS)
 
     def load(name: str, url: str, **environment: Any) -> Any:
         monkeypatch.setenv("HOLDFAST_URL", url)
@@ -57,7 +58,7 @@ def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[.
 @pytest.fixture
 def app(load: Callable[..., Any], sqlite_url: str) -> Any:
     """The isolated jobs on SQLite."""
-    return load("isolated", sqlite_url)
+    return load("isolated_jobs", sqlite_url)
 
 
 @pytest.fixture(autouse=True)

@@ -32,7 +32,7 @@ class Project:
             name: value
             for name, value in os.environ.items()
             if not name.startswith(("HOLDFAST_", "DJANGO_", "PYTEST_"))
-        } | {"PYTHONPATH": str(self.folder), "HOLDFAST_TICK": "0.1", "PYTHONWARNINGS": "error"}
+        } | {"PYTHONPATH": str(self.folder), "HOLDFAST_POLL_INTERVAL": "0.1", "PYTHONWARNINGS": "error"}
 
     def make(self) -> None:
         """What the page tells its reader to do, up to the migrations."""

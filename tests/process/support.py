@@ -1,4 +1,4 @@
-"""What the tests of real processes share: a worker to be killed, and ways to wait without hoping."""
+"""Helpers for tests of real processes: workers, marks and process state."""
 
 from __future__ import annotations
 
@@ -6,24 +6,14 @@ import contextlib
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
-HERE = Path(__file__).parent
+from tests.waiting import wait_for as wait_for
 
-
-def wait_for(condition: Callable[[], Any], what: str = "", *, at_most: float = 150.0, every: float = 0.02) -> Any:
-    """What the condition gives as soon as it gives something; a failure after so many seconds."""
-    give_up_at = time.monotonic() + at_most
-    while time.monotonic() < give_up_at:
-        if found := condition():
-            return found
-        time.sleep(every)
-    raise AssertionError(f"not within {at_most} s: {what or condition}")
+PROGRAMS = Path(__file__).parent / "programs"
 
 
 def gone(pid: int) -> bool:
@@ -40,12 +30,12 @@ def state_of(pid: int) -> str:
 
 
 class WorkerProcess:
-    """A worker started by `work.py`, and its whole fate."""
+    """A worker started by `run_worker.py`, and its whole fate."""
 
     def __init__(self, module: str, *options: str, log: Path) -> None:
         self._log = open(log, "ab")  # noqa: SIM115
         self.process = subprocess.Popen(
-            [sys.executable, str(HERE / "work.py"), module, *options],
+            [sys.executable, str(PROGRAMS / "run_worker.py"), module, *options],
             stdout=subprocess.PIPE,
             stderr=self._log,
             text=True,
@@ -81,7 +71,9 @@ class WorkerProcess:
 @contextlib.contextmanager
 def outside_clients(folder: Path) -> Iterator[None]:
     """Clients that visit every database below the folder until the end, and did so a few times at least."""
-    process = subprocess.Popen([sys.executable, HERE / "outside.py", folder], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, PROGRAMS / "sqlite_clients.py", folder], stdout=subprocess.PIPE, text=True
+    )
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     try:
@@ -116,12 +108,12 @@ def is_a_guardian(pid: int) -> bool:
 
 @dataclass(frozen=True)
 class Mark:
-    """A line that a job of `marked.py` has written."""
+    """A line that a job has written with `programs/marks.py`."""
 
     at: float
     what: str
     run_id: str
-    attempt: int
+    claim: int
     pid: int
 
 
@@ -129,18 +121,18 @@ def marks(folder: Path) -> list[Mark]:
     path = folder / "marks.txt"
     lines = path.read_text().splitlines() if path.exists() else []
     return [
-        Mark(float(at), what, run_id, int(attempt), int(pid))
-        for at, what, run_id, attempt, pid in (line.split() for line in lines)
+        Mark(float(at), what, run_id, int(claim), int(pid))
+        for at, what, run_id, claim, pid in (line.split() for line in lines)
     ]
 
 
 def overlaps(found: list[Mark], *, killed: dict[int, float]) -> list[str]:
     """Runs of which two attempts ran at the same time; `killed` says when a process was, which ended its attempts."""
-    ends = {(mark.run_id, mark.attempt): mark.at for mark in found if mark.what == "end"}
+    ends = {(mark.run_id, mark.claim): mark.at for mark in found if mark.what == "end"}
     spans: dict[str, list[tuple[float, float]]] = {}
     for mark in found:
         if mark.what == "start":
-            end = ends.get((mark.run_id, mark.attempt), killed.get(mark.pid, float("inf")))
+            end = ends.get((mark.run_id, mark.claim), killed.get(mark.pid, float("inf")))
             spans.setdefault(mark.run_id, []).append((mark.at, end))
     return [
         run_id

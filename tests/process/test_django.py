@@ -1,4 +1,4 @@
-"""Django projects: jobs use the ORM, submissions join Django's transactions, and workers outlive the database."""
+"""Django projects: the ORM in jobs, submissions in Django's transactions, and workers after a database restart."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from tests.postgres import PostgresServer, postgres_server
 from tests.process.django_project import Project, end
-from tests.process.support import wait_for
-from tests.process.test_crash import restart
+from tests.process.test_worker_crashes import restart
+from tests.waiting import wait_for
 
 from holdfast import Holdfast
 
@@ -51,7 +51,7 @@ def note(run) -> None:
 def hangs_once(ctx: Context) -> int:
     with open("begun.txt", "a") as file:
         file.write(f"{os.getpid()}\\n")
-    while ctx.attempt == 1:
+    while ctx.run.claim == 1:
         time.sleep(0.02)
     return Order.objects.count()
 """
@@ -63,7 +63,7 @@ from holdfast import HoldfastError
 from shop.jobs import *
 from shop.orders import *
 
-def told(fn):
+def result_or_error(fn):
     try:
         return fn()
     except HoldfastError as error:
@@ -150,28 +150,28 @@ print(json.dumps(seen))
 
 
 @pytest.mark.contract("S2")
-def test_a_submission_is_refused_where_there_is_no_transaction_of_djangos_to_join(project: Project) -> None:
+def test_a_submission_is_refused_where_django_has_no_open_transaction(project: Project) -> None:
     found = said(
         project,
         """
 def submit(given=connection):
     return send_receipt.using(connection=given).submit(order_id=1)
 
-seen = [told(submit)]
+seen = [result_or_error(submit)]
 try:
     with transaction.atomic():
         try:
             with transaction.atomic(savepoint=False):
                 raise ValueError
         except ValueError:
-            seen.append(told(submit))
+            seen.append(result_or_error(submit))
 except transaction.TransactionManagementError:
     pass
 connections.settings["other"] = connections.settings["default"] | {
     "ENGINE": "django.db.backends.sqlite3", "NAME": "other.sqlite3", "OPTIONS": {}
 }
 with transaction.atomic(using="other"):
-    seen.append(told(lambda: submit(connections["other"])))
+    seen.append(result_or_error(lambda: submit(connections["other"])))
 print(json.dumps([seen, counts()]))
 """,
     )
@@ -184,7 +184,7 @@ print(json.dumps([seen, counts()]))
 
 
 @pytest.mark.contract("S2")
-def test_a_run_and_its_orders_end_in_one_transaction_of_djangos(project: Project) -> None:
+def test_a_run_is_finished_in_one_transaction_with_the_rows_of_django(project: Project) -> None:
     found = said(
         project,
         """
@@ -219,7 +219,7 @@ def test_a_killed_worker_is_replaced_by_another(project: Project, start: Start, 
     end(first)
     start(*worker)
 
-    with Holdfast(project.url, migrate=False) as hf:
+    with Holdfast(project.url, auto_migrate=False) as hf:
         run = hf.get(run_id)
         assert run.result(timeout=60) == 0
         assert run.snapshot.takeovers == 1
@@ -263,7 +263,7 @@ print(json.dumps(left))
 
 
 @pytest.mark.parametrize("project", ["sqlite"], indirect=True)
-def test_settings_that_django_can_not_load_are_named(project: Project) -> None:
+def test_django_settings_that_cannot_be_loaded_are_named(project: Project) -> None:
     found = project.run(
         "-m",
         "holdfast",
@@ -276,7 +276,7 @@ def test_settings_that_django_can_not_load_are_named(project: Project) -> None:
 
 
 @pytest.mark.parametrize("project", ["sqlite"], indirect=True)
-def test_the_options_of_the_guide_let_threads_read_and_then_write_beside_a_worker(project: Project) -> None:
+def test_with_the_options_of_the_guide_threads_can_read_and_then_write_beside_a_worker(project: Project) -> None:
     found = said(
         project,
         """
@@ -398,7 +398,7 @@ print(json.dumps(states))
     return set(found)
 
 
-def test_connections_that_are_kept_without_health_checks_are_replaced_after_one_failure(
+def test_persistent_connections_without_health_checks_are_replaced_after_one_failure(
     restarted: tuple[Project, PostgresServer],
 ) -> None:
     project, server = restarted
@@ -417,7 +417,7 @@ def test_connections_that_are_kept_without_health_checks_are_replaced_after_one_
         end(worker)
 
 
-def test_the_settings_of_a_server_reach_holdfast(restarted: tuple[Project, PostgresServer]) -> None:
+def test_the_server_settings_of_django_reach_holdfast(restarted: tuple[Project, PostgresServer]) -> None:
     project, _ = restarted
     options = {
         "sslmode": "disable",

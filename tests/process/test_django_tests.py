@@ -1,4 +1,4 @@
-"""Django's tests use its test database, and never the one that it stands in for."""
+"""Django's tests use its test database, never the real one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from django.db import connection, connections
 from holdfast import Holdfast, HoldfastError
 from shop.jobs import hf, send_receipt
 
-def told(fn):
+def result_or_error(fn):
     try:
         return fn()
     except HoldfastError as error:
@@ -29,11 +29,11 @@ def name():
 
 def runs(project: Project) -> int:
     """How many runs are in the database that is not a test's."""
-    with Holdfast(project.url, migrate=False) as hf:
+    with Holdfast(project.url, auto_migrate=False) as hf:
         return hf.count().number
 
 
-def test_the_tests_of_the_guide_pass_and_leave_the_real_database_alone(project: Project) -> None:
+def test_the_tests_of_the_guide_pass_and_do_not_touch_the_real_database(project: Project) -> None:
     said = project.manage("test")
     assert "Ran 4 tests" in said
     assert runs(project) == 0
@@ -45,7 +45,7 @@ def test_tests_in_parallel_use_the_copies_of_the_test_database(project: Project)
     assert runs(project) == 0
 
 
-def test_tests_use_the_test_database_though_holdfast_was_used_before(project: Project) -> None:
+def test_tests_use_the_test_database_even_if_holdfast_was_used_before(project: Project) -> None:
     project.append("shop/apps.py", "        jobs.hf.start()\n        assert jobs.hf.search().items == ()")
     assert "Ran 4 tests" in project.manage("test")
     assert runs(project) == 0
@@ -56,7 +56,7 @@ def test_a_test_that_has_no_database_is_refused(project: Project) -> None:
         RUNNER
         + """
 setup_test_environment()                  # as pytest-django does for tests without django_db
-print(told(lambda: send_receipt.submit(order_id=1)))
+print(result_or_error(lambda: send_receipt.submit(order_id=1)))
 old = setup_databases(verbosity=0, interactive=False)
 run = send_receipt.submit(order_id=1)
 print(hf.count().number)
@@ -78,10 +78,10 @@ setup_test_environment()
 old = setup_databases(verbosity=0, interactive=False)
 send_receipt.submit(order_id=1)
 teardown_databases(old, verbosity=0)
-print(told(lambda: send_receipt.submit(order_id=2)))
+print(result_or_error(lambda: send_receipt.submit(order_id=2)))
 teardown_test_environment()
-print(told(lambda: send_receipt.submit(order_id=3)))
-print(told(hf.search))
+print(result_or_error(lambda: send_receipt.submit(order_id=3)))
+print(result_or_error(hf.search))
 hf.close()
 """
     )
@@ -92,15 +92,15 @@ hf.close()
     assert runs(project) == 0
 
 
-def test_a_worker_ends_when_django_changes_its_database(project: Project) -> None:
+def test_a_worker_stops_when_django_changes_its_database(project: Project) -> None:
     said = project.script(
         RUNNER
         + """
 worker = hf.worker()
 worker.start()
 setup_test_environment()
-told(lambda: setup_databases(verbosity=0, interactive=False))
-print(told(lambda: worker.join(timeout=60)))
+result_or_error(lambda: setup_databases(verbosity=0, interactive=False))
+print(result_or_error(lambda: worker.join(timeout=60)))
 """
     )
     assert "wrong_database: Django's database 'default' was " in said
@@ -115,11 +115,11 @@ before = Holdfast({project.url!r})
 before.start()
 job = before.job(name="work")(lambda: None)
 setup_test_environment()
-print(told(job.submit))
+print(result_or_error(job.submit))
 old = setup_databases(verbosity=0, interactive=False)
 after = Holdfast({project.url!r})
-print(told(job.submit))
-print(told(after.job(name="work")(lambda: None).submit))
+print(result_or_error(job.submit))
+print(result_or_error(after.job(name="work")(lambda: None).submit))
 other = Holdfast("sqlite:///other.db")    # a database of the test's own
 print(other.job(name="work")(lambda: None).submit().state)
 for one in (before, after, other):
@@ -136,7 +136,7 @@ teardown_test_environment()
 
 
 @pytest.mark.parametrize("project", ["postgres"], indirect=True)
-def test_a_plain_holdfast_made_after_django_has_changed_its_database_is_refused(project: Project) -> None:
+def test_a_plain_holdfast_created_after_django_changed_its_database_is_refused(project: Project) -> None:
     said = project.script(
         RUNNER.replace("from shop.jobs import hf, send_receipt", "")
         + f"""
@@ -145,7 +145,7 @@ setup_test_environment()
 django_bridge._real.clear()
 old = setup_databases(verbosity=0, interactive=False)
 django_bridge._real.clear()                  # nobody has seen the real name
-print(told(Holdfast({project.url!r}).start))
+print(result_or_error(Holdfast({project.url!r}).start))
 teardown_databases(old, verbosity=0)
 """
     )
@@ -153,7 +153,7 @@ teardown_databases(old, verbosity=0)
 
 
 @pytest.mark.parametrize("project", ["sqlite"], indirect=True)
-def test_a_test_database_in_memory_is_refused_with_the_remedy_and_disturbs_no_other_test(project: Project) -> None:
+def test_a_test_database_in_memory_is_refused_with_advice_and_disturbs_no_other_test(project: Project) -> None:
     project.append("mysite/settings.py", "del DATABASES['default']['TEST']")
     project.write(
         "shop/tests.py",
@@ -177,13 +177,13 @@ class Tests(TestCase):
     assert runs(project) == 0
 
 
-def test_a_change_of_djangos_settings_outside_of_tests_is_refused(project: Project) -> None:
+def test_a_change_of_django_settings_outside_of_tests_is_refused(project: Project) -> None:
     said = project.script(
         RUNNER
         + """
 send_receipt.submit(order_id=1)
 connections.settings["default"]["NAME"] = "elsewhere.sqlite3"
-print(told(lambda: send_receipt.submit(order_id=2)))
+print(result_or_error(lambda: send_receipt.submit(order_id=2)))
 """
     )
     assert said.startswith("wrong_database: Django's database 'default' was ")
@@ -200,17 +200,17 @@ import holdfast.django
 from holdfast import HoldfastError
 from django.db import connections
 
-def told(**given):
+def print_error(**given):
     try:
         holdfast.django.Holdfast(**given).start()
     except HoldfastError as error:
         print(error.code, error)
 
 connections.settings["old"] = connections.settings["default"] | {"ENGINE": "django.db.backends.mysql"}
-told(alias="missing")
-told(alias="old")
-told(url="sqlite:///x.db")
-told(concurency=3)
+print_error(alias="missing")
+print_error(alias="old")
+print_error(url="sqlite:///x.db")
+print_error(concurency=3)
 """
     )
     assert said.splitlines() == [

@@ -1,4 +1,4 @@
-"""The guardian: leases are kept while a job holds the interpreter lock, and no function runs beside its takeover."""
+"""The guardian: it keeps leases while a job holds the interpreter lock, and no function runs beside its takeover."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from typing import Any
 
 import psycopg
 import pytest
-from tests.process.support import WorkerProcess, descendants, gone, is_a_guardian, marks, overlaps, wait_for
+from tests.process.support import PROGRAMS, WorkerProcess, descendants, gone, is_a_guardian, marks, overlaps
+from tests.waiting import wait_for
 
 LEASE = 6.0
 PATIENCE = 120.0
@@ -32,13 +33,13 @@ class Command:
         self.log = folder / f"worker-{len(list(folder.glob('worker-*')))}.log"
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "holdfast", "worker", "held:hf", "-c", "8"],
-                cwd=Path(__file__).parent,
+                [sys.executable, "-m", "holdfast", "worker", "blocking_jobs:hf", "-c", "8"],
+                cwd=PROGRAMS,
                 env={**os.environ, **environment},
                 stdin=subprocess.DEVNULL,
                 stderr=log,
             )
-        self.wait_until("serves default")
+        self.wait_until("queues: default")
 
     @property
     def pid(self) -> int:
@@ -70,12 +71,6 @@ def command(tmp_path: Path) -> Iterator[Callable[..., Command]]:
         one.end()
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def here(request: pytest.FixtureRequest) -> str:
-    found: str = request.getfixturevalue(f"{request.param}_url")
-    return found
-
-
 def guardian_of(pid: int) -> int | None:
     return next((child for child in descendants(pid) if is_a_guardian(child)), None)
 
@@ -85,10 +80,10 @@ def started(folder: Path) -> set[str]:
 
 
 @pytest.mark.contract("S3", "L4")
-def test_a_job_that_holds_the_interpreter_lock_longer_than_a_lease_runs_once_and_so_do_its_neighbours(
-    load: Callable[..., Any], here: str, tmp_path: Path, command: Callable[..., Command]
+def test_a_job_that_holds_the_interpreter_lock_longer_than_a_lease_runs_once(
+    load: Callable[..., Any], local_url: str, tmp_path: Path, command: Callable[..., Command]
 ) -> None:
-    app = load("held", here)
+    app = load("blocking_jobs", local_url)
     command()
     seconds = 2.5 * LEASE
     runs = [job.submit(seconds) for job in (app.in_thread, app.in_loop, app.in_process)]
@@ -103,10 +98,10 @@ def test_a_job_that_holds_the_interpreter_lock_longer_than_a_lease_runs_once_and
 
 
 @pytest.mark.contract("S3", "L5")
-def test_without_a_guardian_a_result_that_nobody_else_has_is_kept_after_a_standstill(
-    load: Callable[..., Any], here: str, tmp_path: Path, command: Callable[..., Command]
+def test_without_a_guardian_a_result_is_kept_after_a_standstill_if_nobody_took_over(
+    load: Callable[..., Any], local_url: str, tmp_path: Path, command: Callable[..., Command]
 ) -> None:
-    app = load("held", here, TEST_LEASE="2", TEST_GUARDIAN="0")
+    app = load("blocking_jobs", local_url, TEST_LEASE="2", TEST_GUARDIAN="0")
     worker = command()
     neighbour = app.in_thread.submit(7)
     wait_for(lambda: len(started(tmp_path)) == 1, at_most=PATIENCE)
@@ -163,10 +158,10 @@ class Gate:
 
 
 @pytest.mark.contract("S3", "L7")
-def test_a_worker_that_is_cut_off_starts_again_before_its_thread_could_run_beside_a_takeover(
+def test_a_disconnected_worker_restarts_before_its_thread_could_run_beside_a_takeover(
     load: Callable[..., Any], postgres_url: str, tmp_path: Path, command: Callable[..., Command]
 ) -> None:
-    app = load("held", postgres_url, TEST_LEASE="8")
+    app = load("blocking_jobs", postgres_url, TEST_LEASE="8")
     server = psycopg.conninfo.conninfo_to_dict(postgres_url)
     gate = Gate(str(server["host"]), int(str(server["port"])))
     through = psycopg.conninfo.make_conninfo(postgres_url, host="127.0.0.1", port=gate.port)
@@ -180,11 +175,11 @@ def test_a_worker_that_is_cut_off_starts_again_before_its_thread_could_run_besid
         assert run.result(timeout=PATIENCE) >= 2
         gate.open()
 
-        first, last = (next(m for m in marks(tmp_path) if m.attempt == 1), _last_of(tmp_path, attempt=1))
+        first, last = (next(m for m in marks(tmp_path) if m.claim == 1), _last_of(tmp_path, claim=1))
         assert first.pid == last.pid == cut_off.pid
-        assert last.at < next(mark.at for mark in marks(tmp_path) if mark.attempt == 2)
+        assert last.at < next(mark.at for mark in marks(tmp_path) if mark.claim == 2)
         # It is the same process, with none of its threads, and it comes back when it reaches the database.
-        cut_off.wait_until("serves default", times=2)
+        cut_off.wait_until("queues: default", times=2)
         assert cut_off.process.poll() is None
         healthy.end()
         assert app.in_thread.submit(0).result(timeout=PATIENCE) == 1
@@ -196,15 +191,15 @@ def _url(conninfo: str) -> str:
     return f"postgresql:///{parts['dbname']}?{options}"
 
 
-def _last_of(folder: Path, *, attempt: int) -> Any:
-    return [mark for mark in marks(folder) if mark.attempt == attempt][-1]
+def _last_of(folder: Path, *, claim: int) -> Any:
+    return [mark for mark in marks(folder) if mark.claim == claim][-1]
 
 
 @pytest.mark.contract("S3", "L7")
-def test_a_stopped_worker_is_killed_before_its_thread_could_go_on_beside_a_takeover(
-    load: Callable[..., Any], here: str, tmp_path: Path, command: Callable[..., Command]
+def test_a_stopped_worker_is_killed_before_its_thread_could_run_beside_a_takeover(
+    load: Callable[..., Any], local_url: str, tmp_path: Path, command: Callable[..., Command]
 ) -> None:
-    app = load("held", here, TEST_LEASE="3")
+    app = load("blocking_jobs", local_url, TEST_LEASE="3")
     stopped = command()
     run = app.never_stops.submit()
     wait_for(lambda: started(tmp_path), at_most=PATIENCE)
@@ -216,16 +211,16 @@ def test_a_stopped_worker_is_killed_before_its_thread_could_go_on_beside_a_takeo
     assert run.result(timeout=PATIENCE) == 2
     assert stopped.process.wait(timeout=PATIENCE) == -signal.SIGKILL
     assert "could not be renewed in time" in stopped.log.read_text()
-    assert overlaps(marks(tmp_path), killed={stopped.pid: _last_of(tmp_path, attempt=1).at}) == []
+    assert overlaps(marks(tmp_path), killed={stopped.pid: _last_of(tmp_path, claim=1).at}) == []
     # One with nothing in hand is left alone.
     assert idle.process.poll() is None
 
 
 @pytest.mark.contract("P7", "S3")
-def test_a_worker_whose_job_holds_the_interpreter_lock_past_its_timeout_is_killed_and_the_others_are_taken_over(
-    load: Callable[..., Any], here: str, tmp_path: Path, command: Callable[..., Command]
+def test_a_worker_whose_job_holds_the_interpreter_lock_past_its_timeout_is_killed(
+    load: Callable[..., Any], local_url: str, tmp_path: Path, command: Callable[..., Command]
 ) -> None:
-    app = load("held", here, TEST_LEASE="3")
+    app = load("blocking_jobs", local_url, TEST_LEASE="3")
     stuck = command()
     neighbour = app.never_stops.submit()
     wait_for(lambda: started(tmp_path), at_most=PATIENCE)
@@ -237,19 +232,19 @@ def test_a_worker_whose_job_holds_the_interpreter_lock_past_its_timeout_is_kille
     wait_for(lambda: run.refresh().snapshot.ended, at_most=PATIENCE)
     assert run.state == "timed_out"
     assert stuck.process.wait(timeout=PATIENCE) == -signal.SIGKILL
-    assert "past its timeout" in stuck.log.read_text()
+    assert "a run timed out" in stuck.log.read_text()
 
 
 @pytest.mark.contract("L7")
 def test_a_worker_inside_an_application_is_never_killed_by_its_guardian(
     load: Callable[..., Any], sqlite_url: str, tmp_path: Path, start_worker: Start
 ) -> None:
-    app = load("held", sqlite_url, TEST_LEASE="2")
-    host = start_worker("held").ready()
+    app = load("blocking_jobs", sqlite_url, TEST_LEASE="2")
+    host = start_worker("blocking_jobs").ready()
     run = app.never_stops.submit()
     wait_for(lambda: started(tmp_path), at_most=PATIENCE)
     host.signal(signal.SIGSTOP)
-    start_worker("held").ready()
+    start_worker("blocking_jobs").ready()
 
     assert run.result(timeout=PATIENCE) == 2
     host.signal(signal.SIGCONT)
@@ -258,10 +253,10 @@ def test_a_worker_inside_an_application_is_never_killed_by_its_guardian(
 
 
 @pytest.mark.contract("S5")
-def test_a_guardian_ends_with_its_worker_however_that_ends_and_is_replaced_when_it_dies(
+def test_a_guardian_ends_with_its_worker_and_is_replaced_when_it_dies(
     load: Callable[..., Any], sqlite_url: str, command: Callable[..., Command]
 ) -> None:
-    load("held", sqlite_url, TEST_LEASE="2")
+    load("blocking_jobs", sqlite_url, TEST_LEASE="2")
     for number in (signal.SIGTERM, signal.SIGKILL):
         worker = command()
         first = wait_for(lambda: guardian_of(worker.pid), at_most=PATIENCE)  # noqa: B023
@@ -274,10 +269,10 @@ def test_a_guardian_ends_with_its_worker_however_that_ends_and_is_replaced_when_
         wait_for(lambda: gone(second), at_most=PATIENCE)  # noqa: B023
 
 
-def test_a_guardian_that_has_nothing_to_do_needs_little_memory(
+def test_an_idle_guardian_needs_little_memory(
     load: Callable[..., Any], postgres_url: str, command: Callable[..., Command]
 ) -> None:
-    load("held", postgres_url)
+    load("blocking_jobs", postgres_url)
     guardian = wait_for(lambda: guardian_of(worker.pid), at_most=PATIENCE) if (worker := command()) else 0
     fields = dict(line.split(":", 1) for line in Path(f"/proc/{guardian}/status").read_text().splitlines())
 

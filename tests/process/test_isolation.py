@@ -1,4 +1,4 @@
-"""Runs in processes of their own: what crosses the pipe, and how they are ended."""
+"""Isolated runs: what is sent between the processes, and how they end."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.process.support import gone, wait_for
+from tests.process.support import gone
+from tests.waiting import wait_for
 
 from holdfast import Holdfast, RunFailed
 from holdfast.worker.isolation import output
@@ -34,21 +35,21 @@ def seconds_to_start(app: Any) -> float:
 
 
 def events(app: Any, run_id: str, kind: str) -> list[dict[str, Any]]:
-    return [event.data for event in app.hf.story(run_id) if event.kind == kind]
+    return [event.data for event in app.hf.timeline(run_id) if event.kind == kind]
 
 
 @pytest.mark.contract("Q9")
-def test_results_and_steps_and_events_and_artifacts_come_through_the_pipe(
+def test_an_isolated_run_sends_results_steps_events_and_artifacts(
     load: Callable[..., Any], url: str, tmp_path: Path
 ) -> None:
-    app = load("isolated", url)
+    app = load("isolated_jobs", url)
     with app.hf.worker(concurrency=2):
         plain, later, run = app.add.submit(1, 2), app.add_async.submit(3, 4), app.everything.submit(tmp_path)
         assert plain.result(timeout=60) == 3
         assert later.result(timeout=60) == 7
         result = run.result(timeout=60)
 
-    assert result["attempt"] == 2
+    assert result["claim"] == 2
     assert result["first_pid"] != result["pid"], "the second attempt got the step's result from the first one's process"
     assert os.getpid() not in (result["first_pid"], result["pid"])
     logs = [(log["logger"], log["message"]) for log in events(app, run.id, "LOG")]
@@ -64,26 +65,26 @@ def test_results_and_steps_and_events_and_artifacts_come_through_the_pipe(
 
 
 @pytest.mark.contract("P6", "Q9")
-def test_a_process_of_its_own_forgets_steps(app: Any) -> None:
+def test_an_isolated_run_can_forget_steps(app: Any) -> None:
     with app.hf.worker():
         run = app.forgets.submit()
         assert run.result(timeout=60) == ["attempt 2", "once more", "step_not_found"]
-    kinds = [event.kind for event in app.hf.story(run.id)]
+    kinds = [event.kind for event in app.hf.timeline(run.id)]
     assert (kinds.count("STEP_FINISHED"), kinds.count("STEP_FORGOTTEN")) == (3, 2)
 
 
-@pytest.mark.parametrize(("how", "tries"), [("transient", 3), ("again", 3), ("wrong", 1)])
-def test_an_error_crosses_as_text_and_the_process_decides_whether_it_retries(app: Any, how: str, tries: int) -> None:
+@pytest.mark.parametrize(("how", "attempt"), [("transient", 3), ("again", 3), ("wrong", 1)])
+def test_an_isolated_run_sends_errors_as_text_and_decides_whether_to_retry(app: Any, how: str, attempt: int) -> None:
     with app.hf.worker():
         run = app.fails.submit(how)
         with pytest.raises(RunFailed):
             run.result(timeout=60)
     snapshot = run.refresh().snapshot
-    assert (snapshot.failure_type, snapshot.tries) == ("ERROR", tries)
+    assert (snapshot.failure_type, snapshot.attempt) == ("ERROR", attempt)
     if how == "again":
         assert snapshot.error == "come back", "what it said, and not where"
     else:
-        assert "isolated.py" in snapshot.error
+        assert "isolated_jobs.py" in snapshot.error
     assert "4711" not in snapshot.error
 
 
@@ -97,11 +98,11 @@ def test_a_result_that_cannot_be_stored_fails_the_run(app: Any) -> None:
 
 @pytest.mark.contract("P7", "Q13")
 @pytest.mark.parametrize("how", [*HANGS, *DEAF])
-def test_a_timeout_ends_the_process_and_all_that_it_started(
+def test_a_timeout_ends_the_process_and_its_child_processes(
     load: Callable[..., Any], sqlite_url: str, tmp_path: Path, how: str
 ) -> None:
     # Whoever hears is given the time that a busy machine needs to let it hear; whoever is deaf costs all of it.
-    app = load("isolated", sqlite_url, TEST_KILL_GRACE=0.5 if how in DEAF else 20)
+    app = load("isolated_jobs", sqlite_url, TEST_KILL_GRACE=0.5 if how in DEAF else 20)
     with app.hf.worker():
         timeout = max(2, 3 * seconds_to_start(app))
         run = app.busy.using(timeout=timeout).submit(tmp_path / "marks", how)
@@ -116,7 +117,7 @@ def test_a_timeout_ends_the_process_and_all_that_it_started(
     assert all(gone(pid) for pid in processes), "the process, its child, and a child that had left its group"
 
 
-def test_what_a_process_told_last_is_kept_though_it_is_stopped(app: Any, tmp_path: Path) -> None:
+def test_the_last_events_of_a_stopped_process_are_stored(app: Any, tmp_path: Path) -> None:
     marks = tmp_path / "marks"
     with app.hf.worker():
         run = app.counts.submit(marks)
@@ -140,11 +141,11 @@ def test_a_cancel_ends_the_process(app: Any, tmp_path: Path, how: str) -> None:
     snapshot = run.refresh().snapshot
     assert snapshot.state == "cancelled"
     assert "not wanted any more" in snapshot.error
-    assert "after it was told to stop" in snapshot.error
+    assert "after the stop signal" in snapshot.error
 
 
 @pytest.mark.parametrize("job", ["tidy", "tidy_async"])
-def test_a_process_that_is_told_to_stop_cleans_up(app: Any, tmp_path: Path, job: str) -> None:
+def test_a_stopped_process_can_clean_up(app: Any, tmp_path: Path, job: str) -> None:
     marks = tmp_path / "marks"
     with app.hf.worker():
         run = getattr(app, job).submit(marks)
@@ -157,29 +158,29 @@ def test_a_process_that_is_told_to_stop_cleans_up(app: Any, tmp_path: Path, job:
 
 
 @pytest.mark.contract("S5")
-def test_shutdown_ends_the_process_and_hands_the_run_back_without_using_up_an_attempt(app: Any, tmp_path: Path) -> None:
+def test_shutdown_ends_the_process_and_releases_the_run_without_using_an_attempt(app: Any, tmp_path: Path) -> None:
     worker = app.hf.worker()
     worker.start()
     run = app.busy.submit(tmp_path / "marks", "waits")
     processes = marked(tmp_path / "marks")
-    assert worker.stop(grace=app.hf.settings.tick) == "released"
+    assert worker.stop(grace=app.hf.settings.poll_interval) == "released"
     assert all(gone(pid) for pid in processes)
     snapshot = run.refresh().snapshot
-    assert (snapshot.state, snapshot.place, snapshot.tries) == ("queued", "ready", 0)
+    assert (snapshot.state, snapshot.place, snapshot.attempt) == ("queued", "ready", 0)
 
 
 @pytest.mark.parametrize(
     ("status", "text"),
     [(-signal.SIGKILL, "killed by signal 9 (SIGKILL)"), (-signal.SIGSEGV, "signal 11"), (3, "exit code 3")],
 )
-def test_a_process_that_dies_without_an_answer_is_a_failed_attempt(app: Any, status: int, text: str) -> None:
+def test_a_process_that_dies_without_a_result_is_a_failed_attempt(app: Any, status: int, text: str) -> None:
     with app.hf.worker():
         once, always = app.dies.submit(status, 1), app.dies.submit(status, 9)
         assert once.result(timeout=60) == "survived"
         with pytest.raises(RunFailed):
             always.result(timeout=60)
     snapshot = always.refresh().snapshot
-    assert (snapshot.state, snapshot.failure_type, snapshot.tries) == ("failed", "PROCESS_TERMINATED", 2)
+    assert (snapshot.state, snapshot.failure_type, snapshot.attempt) == ("failed", "PROCESS_TERMINATED", 2)
     assert text in snapshot.error
     assert "last words" in snapshot.error
 
@@ -197,25 +198,25 @@ def test_a_supervisor_that_is_killed_takes_its_run_with_it(app: Any, tmp_path: P
     os.kill(marked(tmp_path / "marks")[2], signal.SIGKILL)
 
 
-def test_nothing_that_a_run_leaves_behind_outlives_it(app: Any, tmp_path: Path) -> None:
+def test_no_process_that_a_run_started_outlives_it(app: Any, tmp_path: Path) -> None:
     with app.hf.worker():
         left = app.leaves_behind.submit(tmp_path / "marks").result(timeout=60)
     assert gone(left)
 
 
-def test_output_is_bounded(app: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_output_of_an_isolated_run_is_bounded(app: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(output, "MAX_LINES", 20)
     with app.hf.worker():
         many, wide = app.talks.submit(5000, 10), app.talks.submit(1, 500_000)
         many.result(timeout=60)
         wide.result(timeout=60)
     assert len(events(app, many.id, "LOG")) == 21
-    assert "left out" in events(app, many.id, "LOG")[-1]["message"]
+    assert "is not stored" in events(app, many.id, "LOG")[-1]["message"]
     assert max(len(log["message"]) for log in events(app, wide.id, "LOG")) <= output.MAX_LINE + 1
 
 
 def test_a_function_that_cannot_be_imported_fails_with_a_clear_reason(sqlite_url: str) -> None:
-    with Holdfast(sqlite_url, tick=0.05, lease=3) as hf:
+    with Holdfast(sqlite_url, poll_interval=0.05, lease=3) as hf:
 
         @hf.job(isolation="process")
         def local() -> None: ...
@@ -243,7 +244,7 @@ def test_a_script_runs_its_own_jobs_in_processes(tmp_path: Path) -> None:
 import os
 from holdfast import Holdfast, Worker
 
-hf = Holdfast("sqlite:///{tmp_path}/work.db", tick=0.05, lease=3)
+hf = Holdfast("sqlite:///{tmp_path}/work.db", poll_interval=0.05, lease=3)
 
 @hf.job()
 def other() -> int:
@@ -278,7 +279,7 @@ def test_secrets_are_never_arguments_of_a_process(app: Any, tmp_path: Path) -> N
 def test_a_worker_that_is_killed_takes_its_processes_with_it(
     app: Any, tmp_path: Path, start_worker: Callable[..., Any]
 ) -> None:
-    worker = start_worker("isolated").ready()
+    worker = start_worker("isolated_jobs").ready()
     run = app.busy.using(on_crash="fail").submit(tmp_path / "marks", "holds the GIL")
     processes = marked(tmp_path / "marks")
     worker.signal(signal.SIGKILL)
@@ -292,9 +293,9 @@ def test_a_worker_that_is_killed_takes_its_processes_with_it(
 def test_a_sleeping_workers_process_is_gone_before_another_may_claim_its_run(
     load: Callable[..., Any], sqlite_url: str, tmp_path: Path, start_worker: Callable[..., Any]
 ) -> None:
-    app = load("isolated", sqlite_url, TEST_LEASE=2)
+    app = load("isolated_jobs", sqlite_url, TEST_LEASE=2)
     marks = tmp_path / "marks"
-    sleeper = start_worker("isolated").ready()
+    sleeper = start_worker("isolated_jobs").ready()
     run = app.busy.submit(marks, "holds the GIL")
     processes = marked(marks)
     held = run.refresh().snapshot
@@ -303,7 +304,7 @@ def test_a_sleeping_workers_process_is_gone_before_another_may_claim_its_run(
         wait_for(lambda: all(gone(pid) for pid in processes))
         wait_for(lambda: marked(marks) != processes)
         assert not marks.with_suffix(".overlap").exists(), marks.with_suffix(".overlap").read_text()
-        assert run.refresh().snapshot.attempt == held.attempt + 1
+        assert run.refresh().snapshot.claim == held.claim + 1
 
         sleeper.signal(signal.SIGCONT)
         sleeper.signal(signal.SIGTERM)

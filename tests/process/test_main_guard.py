@@ -1,4 +1,4 @@
-"""A program whose jobs run in processes of their own is imported by each of them: what only it should do is refused."""
+"""Programs with isolated jobs are imported by each child process, which must not submit or start anything."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ def test_the_first_program_runs_its_job_in_a_process(tmp_path: Path) -> None:
 
 
 @pytest.mark.contract("S4")
-def test_the_first_program_without_its_guard_makes_one_run_that_fails_with_the_remedy(tmp_path: Path) -> None:
+def test_the_first_program_without_its_main_guard_fails_with_advice(tmp_path: Path) -> None:
     program = unguarded(PROGRAM)
     line = next(number for number, text in enumerate(program.splitlines(), 1) if text.startswith("run = index.submit"))
 
     done, [made] = run(tmp_path, program)
 
-    assert (made.state, made.failure_type, made.tries) == ("failed", "JOB_NOT_LOADED", 1)
+    assert (made.state, made.failure_type, made.attempt) == ("failed", "JOB_NOT_LOADED", 1)
     assert made.error == (
-        f"its process could not load job app.index: {tmp_path}/app.py line {line} submits app.index while a run's own "
+        f"the process could not load job app.index: {tmp_path}/app.py line {line} submits app.index while a run's own "
         f"process imports it; put this below: {GUARD}"
     )
     assert done.returncode == 1
@@ -70,7 +70,7 @@ WAYS = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_while_a_process_imports_a_program_no_run_is_made_and_no_job_is_run(tmp_path: Path, way: str) -> None:
+def test_while_a_process_imports_a_program_no_run_is_created_and_no_job_runs(tmp_path: Path, way: str) -> None:
     done, [made] = run(
         tmp_path,
         f"""

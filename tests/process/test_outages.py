@@ -1,4 +1,4 @@
-"""Outages: a database that is locked for longer than a lease, workers that are gone or live shorter than a lease."""
+"""Outages: a database that is locked for longer than a lease, and workers that live shorter than one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import Any
 
 import psycopg
 import pytest
-from tests.process.support import WorkerProcess, wait_for
+from tests.process.support import WorkerProcess
+from tests.waiting import wait_for
 
 Start = Callable[..., WorkerProcess]
 LEASE = 3.0
@@ -44,28 +45,22 @@ def _done(connection: Any, statement: str) -> bool:
     return True
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def here(request: pytest.FixtureRequest) -> str:
-    found: str = request.getfixturevalue(f"{request.param}_url")
-    return found
-
-
-def begun(folder: Path, run: Any, attempt: int = 1) -> bool:
-    return (folder / f"begun-{run.id}-{attempt}").exists()
+def begun(folder: Path, run: Any, claim: int = 1) -> bool:
+    return (folder / f"begun-{run.id}-{claim}").exists()
 
 
 @pytest.mark.contract("P10", "L4", "L7", "S3")
-def test_runs_go_on_while_the_database_is_locked_for_longer_than_a_lease(
-    load: Callable[..., Any], here: str, tmp_path: Path, start_worker: Start, monkeypatch: pytest.MonkeyPatch
+def test_runs_continue_while_the_database_is_locked_for_longer_than_a_lease(
+    load: Callable[..., Any], local_url: str, tmp_path: Path, start_worker: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    app = load("outages", here, TEST_LEASE=LEASE)
-    start_worker("outages").ready()
+    app = load("outage_jobs", local_url, TEST_LEASE=LEASE)
+    start_worker("outage_jobs").ready()
     runs = [app.in_thread.submit(tmp_path), app.in_process.submit(tmp_path)]
     wait_for(lambda: all(begun(tmp_path, run) for run in runs), at_most=PATIENCE)
 
-    with locked_by_someone_else(app, here):
+    with locked_by_someone_else(app, local_url):
         monkeypatch.setenv("TEST_BUSY_TIMEOUT", str(PATIENCE))
-        newborn = start_worker("outages")  # it waits for the lock, and must not take the runs away when it has it
+        newborn = start_worker("outage_jobs")  # it waits for the lock, and must not take the runs away when it has it
         (tmp_path / "locked").touch()
         over = max(run.refresh().snapshot.expires_at for run in runs) + app.hf.settings.lease
         wait_for(lambda: app.hf.clock.now() > over, at_most=PATIENCE)
@@ -75,8 +70,8 @@ def test_runs_go_on_while_the_database_is_locked_for_longer_than_a_lease(
     assert [run.result(timeout=PATIENCE) for run in runs] == [1, 1]
     for run in runs:
         seen = run.refresh().snapshot
-        assert (seen.attempt, seen.tries, seen.takeovers) == (1, 1, 0)
-        kinds = [event.kind for event in run.story()]
+        assert (seen.claim, seen.attempt, seen.takeovers) == (1, 1, 0)
+        kinds = [event.kind for event in run.timeline()]
         assert {"PROGRESS", "LOG"} <= set(kinds)
         assert kinds.count("STEP_FINISHED") == 2
         assert [found.name for found in app.hf.artifacts.of(run.id)] == ["out.txt"]
@@ -88,34 +83,34 @@ def test_runs_go_on_while_the_database_is_locked_for_longer_than_a_lease(
 
 
 @pytest.mark.contract("L6", "L7", "S3")
-def test_workers_that_live_shorter_than_a_lease_take_over_what_another_left(
-    load: Callable[..., Any], here: str, tmp_path: Path, start_worker: Start
+def test_workers_that_live_shorter_than_a_lease_take_over_lost_runs(
+    load: Callable[..., Any], local_url: str, tmp_path: Path, start_worker: Start
 ) -> None:
-    app = load("outages", here, TEST_LEASE=5)
-    victim = start_worker("outages").ready()
+    app = load("outage_jobs", local_url, TEST_LEASE=5)
+    victim = start_worker("outage_jobs").ready()
     run = app.hangs_once.using(timeout=None).submit(tmp_path)
     wait_for(lambda: begun(tmp_path, run), at_most=PATIENCE)
     kill(victim)
 
     killed = 0
     while not run.refresh().snapshot.ended and killed < 60:
-        short_lived = start_worker("outages").ready()
+        short_lived = start_worker("outage_jobs").ready()
         with contextlib.suppress(AssertionError):
             wait_for(lambda: run.refresh().snapshot.ended, at_most=1)
         kill(short_lived)
         killed += 1
 
     assert run.result(timeout=1) == 2
-    assert (run.snapshot.tries, run.snapshot.takeovers) == (1, 1)
+    assert (run.snapshot.attempt, run.snapshot.takeovers) == (1, 1)
     assert killed > 1, "each lived for about a second, and the lease and the wait are longer than that"
 
 
 @pytest.mark.contract("L6", "L7", "Q14")
-def test_an_outage_that_is_longer_than_the_timeout_is_no_failure_of_the_run(
-    load: Callable[..., Any], here: str, tmp_path: Path, start_worker: Start
+def test_an_outage_longer_than_the_timeout_does_not_fail_the_run(
+    load: Callable[..., Any], local_url: str, tmp_path: Path, start_worker: Start
 ) -> None:
-    app = load("outages", here, TEST_LEASE=1)
-    victim = start_worker("outages").ready()
+    app = load("outage_jobs", local_url, TEST_LEASE=1)
+    victim = start_worker("outage_jobs").ready()
     run = app.hangs_once.submit(tmp_path)
     wait_for(lambda: begun(tmp_path, run), at_most=PATIENCE)
     kill(victim)
@@ -123,10 +118,10 @@ def test_an_outage_that_is_longer_than_the_timeout_is_no_failure_of_the_run(
     assert left.expires_at < left.deadline_at, "its worker was killed well before the deadline"
     wait_for(lambda: app.hf.clock.now() > left.deadline_at, at_most=PATIENCE)
 
-    start_worker("outages").ready()
+    start_worker("outage_jobs").ready()
 
     assert run.result(timeout=PATIENCE) == 2
-    assert (run.snapshot.tries, run.snapshot.takeovers) == (1, 1)
+    assert (run.snapshot.attempt, run.snapshot.takeovers) == (1, 1)
 
 
 def kill(worker: WorkerProcess) -> None:
@@ -135,20 +130,21 @@ def kill(worker: WorkerProcess) -> None:
 
 
 def contentions(app: Any) -> list[Any]:
-    return [event for _, event in app.hf.events(kinds=["SCHEDULER_CONTENTION"]).events]
+    return [event for _, event in app.hf.events(kinds=["DATABASE_BUSY"]).events]
 
 
 @pytest.mark.contract("J2")
 def test_a_worker_that_could_not_write_for_longer_than_a_lease_keeps_its_exclusive_name(
-    load: Callable[..., Any], here: str, start_worker: Start, monkeypatch: pytest.MonkeyPatch
+    load: Callable[..., Any], local_url: str, start_worker: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    app = load("outages", here, TEST_LEASE=LEASE)
-    start_worker("outages", "4", "only").ready()
+    app = load("outage_jobs", local_url, TEST_LEASE=LEASE)
+    start_worker("outage_jobs", "4", "only").ready()
 
-    with locked_by_someone_else(app, here):
+    with locked_by_someone_else(app, local_url):
         monkeypatch.setenv("TEST_BUSY_TIMEOUT", str(PATIENCE))
-        second = start_worker("outages", "4", "only")  # it waits for the lock, and is as early as the first to have it
+        # The second worker waits for the lock, and gets it as early as the first.
+        second = start_worker("outage_jobs", "4", "only")
         over = app.hf.clock.now() + 2 * app.hf.settings.lease
         wait_for(lambda: app.hf.clock.now() > over, at_most=PATIENCE)
 
-    assert "is alive and has the name 'only'" in second.said()
+    assert "the name 'only' is taken by worker" in second.said()

@@ -1,4 +1,4 @@
-"""Through PgBouncer in transaction mode: no statement may count on a session."""
+"""PgBouncer in transaction mode: no statement relies on a session."""
 
 from __future__ import annotations
 
@@ -74,8 +74,8 @@ def _wait_for(url: str) -> None:
 
 
 @pytest.mark.timeout(360)
-def test_runs_go_through_a_pooler_that_lends_connections_by_the_transaction(pooled_url: str) -> None:
-    with Holdfast(pooled_url, tick=0.1, lease=3, statement_timeout=5) as hf:
+def test_runs_work_through_a_transaction_pooler(pooled_url: str) -> None:
+    with Holdfast(pooled_url, poll_interval=0.1, lease=3, statement_timeout=5) as hf:
 
         @hf.job(name="work", key="document")
         def work(document: str) -> str:
@@ -100,7 +100,7 @@ def test_a_pooler_is_recognised_so_that_nothing_is_kept_in_a_session(pooled_url:
             hf.store.dialect.close(connection)
 
 
-def test_behind_a_pooler_each_transaction_states_what_it_relies_on(pooled_url: str, postgres: PostgresServer) -> None:
+def test_behind_a_pooler_each_transaction_sets_what_it_relies_on(pooled_url: str, postgres: PostgresServer) -> None:
     database = pooled_url.rpartition("/")[2]
     with psycopg.connect(postgres.url, autocommit=True) as admin:
         for name, value in ODD.items():
@@ -112,7 +112,7 @@ def test_behind_a_pooler_each_transaction_states_what_it_relies_on(pooled_url: s
         query = ", ".join(f"current_setting('{name}')" for name in names)
         return tuple(tx._session.execute(f"select {query}", None)[0][0])
 
-    with Holdfast(pooled_url, tick=0.1, lease=3) as hf:
+    with Holdfast(pooled_url, poll_interval=0.1, lease=3) as hf:
         store = hf.store
         ours = ("read committed", "UTC", "UTF8")
         # Others use the same server connections meanwhile, with settings of their own.

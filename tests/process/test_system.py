@@ -1,4 +1,4 @@
-"""./run as a whole: everything starts, is shown, works, is verified, and nothing of it is left afterwards."""
+"""./run as a whole: it starts, shows, checks and stops everything, and leaves no process behind."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from system import ports, registry
 from system.__main__ import main
 from system.folder import Folder
 from tests.listing import runs_of
-from tests.process.support import descendants, gone, outside_clients, wait_for
+from tests.process.support import descendants, gone, outside_clients
+from tests.waiting import wait_for
 
 from holdfast import Holdfast
 
@@ -26,12 +27,12 @@ FIVE = {"ade", "dailybrief", "extraction", "factory", "records"}
 
 
 class System:
-    """`./run` in a folder of its own, and what it prints."""
+    """`./run` in a folder of its own; `printed` is its output so far."""
 
     def __init__(self, folder: Path, *arguments: str) -> None:
         self.folder, self.printed = folder, ""
         port = str(10_000 + os.getpid() % 20_000)
-        environment = {name: value for name, value in os.environ.items() if name != "HOLDFAST_TOKEN"}
+        environment = {name: value for name, value in os.environ.items() if name != "HOLDFAST_ADMIN_TOKEN"}
         self.process = subprocess.Popen(
             [sys.executable, "-W", "error", "-m", "system", "--folder", str(folder), "--port", port, *arguments],
             cwd=ROOT,
@@ -43,21 +44,21 @@ class System:
         )
         self.tree: list[int] = []
 
-    def says(self, words: str) -> str:
-        """Read on until a line has these words; that line."""
+    def wait_for_line(self, words: str) -> str:
+        """Read the output up to the next line with these words, and return that line."""
         assert self.process.stdout is not None
         for line in self.process.stdout:
             self.printed += line
             if words in line:
                 self.tree = sorted({*self.tree, *descendants(self.process.pid)})
                 return line
-        raise AssertionError(f"it ended before it said {words!r}: {self.printed}")
+        raise AssertionError(f"./run ended without printing {words!r}: {self.printed}")
 
-    def ends(self, *, within: float = 90) -> int:
-        """Its exit code; by then all of its processes must be gone."""
+    def wait_for_end(self, *, within: float = 90) -> int:
+        """Wait until ./run and all of its processes have ended; return the exit code."""
         rest, _ = self.process.communicate(timeout=within)
         self.printed += rest
-        wait_for(lambda: all(map(gone, self.tree)), what=f"nothing is left of {self.tree}")
+        wait_for(lambda: all(map(gone, self.tree)), what=f"the processes {self.tree} have ended")
         return self.process.returncode
 
     def close(self) -> None:
@@ -83,42 +84,42 @@ def system(tmp_path: Path) -> Iterator[Callable[..., System]]:
 
 @pytest.mark.contract("S6")
 @pytest.mark.timeout(400)
-def test_check_verifies_every_application_from_outside_and_leaves_a_sound_database(
+def test_check_verifies_every_application_over_http_and_leaves_a_consistent_database(
     system: Callable[..., System],
 ) -> None:
     checked = system("--check")
-    checked.says("processes are up")
+    checked.wait_for_line("processes are up")
     assert len(checked.tree) > 2 * len(registry.names())
-    with outside_clients(checked.folder):  # as people have them: old SQLite clients that read, write and back up
-        assert checked.ends(within=300) == 0, checked.printed
+    with outside_clients(checked.folder):  # other SQLite clients that read, write and back up the database
+        assert checked.wait_for_end(within=300) == 0, checked.printed
     rows = re.findall(r"^(\w+) +(.+?)  +(ok|FAILED) +[\d.]+$", checked.printed, flags=re.MULTILINE)
     assert {result for _, _, result in rows} == {"ok"}
     assert {application for application, _, _ in rows} == {"system", *registry.names()} > FIVE
     assert "every run is in exactly one place" in checked.printed
 
 
-def test_check_says_what_failed_and_keeps_everything(
+def test_a_failed_check_prints_the_reason_and_keeps_the_folder(
     system: Callable[..., System], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("TOUR_EVERY", "soon")
+    monkeypatch.setenv("TOUR_INTERVAL", "soon")
     checked = system("tour", "--check")
-    assert checked.ends() == 1, checked.printed
+    assert checked.wait_for_end() == 1, checked.printed
     assert "submitter ended with exit code 1: ValueError: could not convert string to float: 'soon'" in checked.printed
     assert str(checked.folder) in checked.printed
     assert (checked.folder / "logs" / "tour.submitter.log").exists()
 
 
-def test_a_person_sees_the_start_page_signed_in_and_ctrl_c_stops_everything_in_order(
+def test_the_printed_url_opens_the_start_page_signed_in_and_ctrl_c_stops_everything_in_order(
     system: Callable[..., System],
 ) -> None:
     running = system("tour")
-    url = running.says("open ").split()[1]
-    running.says("tour: up")
+    url = running.wait_for_line("open ").split()[1]
+    running.wait_for_line("tour: up")
     with httpx.Client(follow_redirects=True, headers={"Accept": "text/html"}) as browser:
         page = browser.get(url)
         assert page.status_code == 200, page.text
         assert "token" not in str(page.url)
-        assert "A little of everything" in page.text
+        assert "Submits small jobs that show each feature" in page.text
         assert browser.get(page.url.join("/api/jobs")).status_code == 200
         assert 'href="/start"' in browser.get(page.url.join("/")).text
     assert httpx.get(page.url, headers={"Accept": "application/json"}).status_code == 401
@@ -130,37 +131,37 @@ def test_a_person_sees_the_start_page_signed_in_and_ctrl_c_stops_everything_in_o
     with Holdfast(Folder(running.folder).url) as hf:
         wait_for(lambda: "succeeded" in {run.state for run in runs_of(hf)}, at_most=60, what="a run has succeeded")
     running.process.send_signal(signal.SIGINT)
-    assert running.ends() == 0, running.printed
+    assert running.wait_for_end() == 0, running.printed
     assert "stopping; Ctrl-C again stops at once" in running.printed
     assert re.search(r"stopped after \d+ s; runs: .*succeeded", running.printed), running.printed
     log = (running.folder / "logs" / "system.worker.log").read_text()
-    assert "stopped; nothing was left unfinished" in log or "handed back" in log
+    assert "stopped; all runs had finished" in log or "were released" in log
     with Holdfast(Folder(running.folder).url) as hf:
         assert hf.verify() == []
         assert not [run for run in runs_of(hf) if run.state == "running"]
 
 
-def test_nothing_is_left_when_the_supervisor_is_killed(system: Callable[..., System]) -> None:
+def test_every_process_ends_when_the_supervisor_is_killed(system: Callable[..., System]) -> None:
     running = system("tour")
-    running.says("tour: up")
+    running.wait_for_line("tour: up")
     assert len(running.tree) >= 3
     running.process.kill()
-    assert running.ends() == -signal.SIGKILL
+    assert running.wait_for_end() == -signal.SIGKILL
 
 
-def test_a_worker_that_dies_is_started_again_and_a_second_ctrl_c_does_not_wait(system: Callable[..., System]) -> None:
+def test_a_dead_worker_is_restarted_and_a_second_ctrl_c_stops_at_once(system: Callable[..., System]) -> None:
     running = system("tour")
-    running.says("tour: up")
+    running.wait_for_line("tour: up")
     worker = next(pid for pid in running.tree if b"system.all_jobs:hf" in Path(f"/proc/{pid}/cmdline").read_bytes())
     os.kill(worker, signal.SIGKILL)
-    assert "worker was ended by SIGKILL" in running.says("tour: starting (")
-    running.says("tour: up")
-    again = next(pid for pid in running.tree if pid != worker and _is_worker(pid))
-    os.kill(again, signal.SIGSTOP)  # it can't stop when asked
+    assert "worker was ended by SIGKILL" in running.wait_for_line("tour: starting (")
+    running.wait_for_line("tour: up")
+    restarted = next(pid for pid in running.tree if pid != worker and _is_worker(pid))
+    os.kill(restarted, signal.SIGSTOP)  # it can't react to SIGTERM
     running.process.send_signal(signal.SIGINT)
-    running.says("stopping")
+    running.wait_for_line("stopping")
     running.process.send_signal(signal.SIGINT)
-    assert running.ends() == 130
+    assert running.wait_for_end() == 130
     assert "stopped at once" in running.printed
 
 
@@ -168,30 +169,30 @@ def _is_worker(pid: int) -> bool:
     return not gone(pid) and b"system.all_jobs:hf" in Path(f"/proc/{pid}/cmdline").read_bytes()
 
 
-def test_an_unknown_application_is_refused_with_those_that_there_are(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_application_is_refused_with_a_list_of_the_known_ones(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["nothing"]) == 2
-    there = ", ".join(registry.names())
-    assert capsys.readouterr().err == f"run: there is no application 'nothing'; there is: {there}\n"
+    names = ", ".join(registry.names())
+    assert capsys.readouterr().err == f"run: no application is named 'nothing'; choose from: {names}\n"
 
 
-def test_one_system_at_a_time_works_in_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    taken = Folder(tmp_path)
-    taken.take(fresh=False)
+def test_only_one_system_at_a_time_uses_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    used = Folder(tmp_path)
+    used.acquire(fresh=False)
     try:
         assert main(["tour", "--folder", str(tmp_path)]) == 2
     finally:
-        taken.release()
-    assert f"run: another ./run works in {tmp_path}" in capsys.readouterr().err
+        used.release()
+    assert f"run: another ./run uses {tmp_path}" in capsys.readouterr().err
 
 
-def test_a_folder_with_other_things_in_it_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_with_other_files_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "mine.txt").write_text("mine")
     assert main(["tour", "--folder", str(tmp_path), "--fresh"]) == 2
-    assert "is not empty and not a system's folder" in capsys.readouterr().err
+    assert "contains other files" in capsys.readouterr().err
     assert [file.name for file in tmp_path.iterdir()] == ["mine.txt"]
 
 
-def test_a_port_that_is_taken_is_passed_over() -> None:
+def test_a_port_in_use_is_skipped() -> None:
     with socket.create_server((ports.HOST, 0)) as taken:
         port = taken.getsockname()[1]
         with next(ports.listening(port)) as found:

@@ -1,4 +1,4 @@
-"""Traces: from the submitter's span to the run's and its steps', in this process and across real ones."""
+"""Traces: from the span of the submitter to those of the run and its steps, across processes."""
 
 from __future__ import annotations
 
@@ -17,15 +17,14 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
+from tests.process.support import PROGRAMS
 
 from holdfast import Context, Holdfast, Retry, RunFailed
 from holdfast.support import telemetry
 from holdfast.testing import Manual
 
 if TYPE_CHECKING:
-    from tests.conftest import Database
-
-HERE = Path(__file__).parent
+    from tests.fixtures import Database
 
 
 @pytest.fixture
@@ -41,7 +40,7 @@ def exported(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
 
 @pytest.fixture
 def fast(sqlite_url: str) -> Iterator[Holdfast]:
-    with Holdfast(sqlite_url, tick=0.05, lease=3, redact=[r"card (\d+)"]) as hf:
+    with Holdfast(sqlite_url, poll_interval=0.05, lease=3, redact=[r"card (\d+)"]) as hf:
         yield hf
 
 
@@ -64,11 +63,11 @@ def trace_of(span: Any) -> int:
 
 
 def traces(database: Database) -> dict[str, str | None]:
-    return dict(database.all("select job, trace from holdfast_runs"))
+    return dict(database.all("select job, traceparent from holdfast_runs"))
 
 
 @pytest.mark.parametrize("kind", ["thread", "async"])
-def test_a_run_goes_on_from_its_submitter_and_its_steps_from_it(
+def test_the_span_of_a_run_is_a_child_of_its_submitter_and_steps_are_children_of_the_run(
     fast: Holdfast, exported: InMemorySpanExporter, kind: str
 ) -> None:
     def double(n: int) -> int:
@@ -100,7 +99,7 @@ def test_a_run_goes_on_from_its_submitter_and_its_steps_from_it(
     assert span.status.status_code is StatusCode.UNSET
 
 
-def test_every_attempt_belongs_to_the_submitters_trace_and_errors_are_redacted(
+def test_every_attempt_belongs_to_the_trace_of_the_submitter_and_errors_are_redacted(
     fast: Holdfast, exported: InMemorySpanExporter
 ) -> None:
     def pay() -> None:
@@ -173,7 +172,7 @@ def test_every_way_of_submitting_keeps_the_trace(
             database.begin(connection)
             hf.jobs["joined"].using(connection=connection).submit()
             connection.execute("commit")
-        needy.using(after=[build.of("f")]).submit()
+        needy.using(depends_on=[build.request("f")]).submit()
         video.submit()
     hf.submit("one")
     manual.run_all()
@@ -184,7 +183,7 @@ def test_every_way_of_submitting_keeps_the_trace(
     assert {"many", "joined", "needy", "build", "video", "video.split", "video.part"} <= kept.keys()
 
 
-def test_what_is_no_traceparent_is_nobodys_trace(fast: Holdfast, exported: InMemorySpanExporter) -> None:
+def test_an_invalid_traceparent_is_ignored(fast: Holdfast, exported: InMemorySpanExporter) -> None:
     for hostile in (None, "", "x" * 200, "00-" + "0" * 32 + "-" + "0" * 16 + "-01", "00-zz-zz-01"):
         with telemetry.run(hostile, "run work", {}, str) as span:
             span.ended("succeeded", None)
@@ -200,28 +199,28 @@ def test_without_a_provider_nothing_is_traced_and_nothing_kept(fast: Holdfast) -
     with fast.worker():
         run = work.submit()
         assert run.result(timeout=60) is None
-    assert fast.read(lambda tx: tx.all("get_submissions", ids=[run.id]))[0]["trace"] is None
+    assert fast.read(lambda tx: tx.all("get_submissions", ids=[run.id]))[0]["traceparent"] is None
 
 
-def test_opentelemetry_is_never_imported_by_us() -> None:
+def test_holdfast_never_imports_opentelemetry() -> None:
     told = "import sys, holdfast, holdfast.worker.worker; sys.exit('opentelemetry' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", told], timeout=60, check=False).returncode == 0
 
 
-def test_a_trace_goes_through_a_worker_and_a_runs_own_process(
+def test_a_trace_continues_through_a_worker_and_an_isolated_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exported: InMemorySpanExporter
 ) -> None:
     spans = tmp_path / "spans"
     monkeypatch.setenv("HOLDFAST_URL", f"sqlite:///{tmp_path / 'work.db'}")
     with Holdfast(os.environ["HOLDFAST_URL"]) as hf:
-        jobs = [hf.job(name=f"traced.{name}")(lambda: None) for name in ("apart", "together")]
+        jobs = [hf.job(name=f"traced_jobs.{name}")(lambda: None) for name in ("apart", "together")]
         with trace.get_tracer("test").start_as_current_span("request") as request:
             for job in jobs:
                 job.submit()
     subprocess.run(
-        [sys.executable, "-m", "holdfast", "worker", "traced:hf", "--drain"],
-        cwd=HERE,
-        env=os.environ | {"TEST_SPANS": str(spans), "PYTHONPATH": str(HERE)},
+        [sys.executable, "-m", "holdfast", "worker", "traced_jobs:hf", "--drain"],
+        cwd=PROGRAMS,
+        env=os.environ | {"TEST_SPANS": str(spans), "PYTHONPATH": str(PROGRAMS)},
         timeout=90,
         check=True,
         capture_output=True,
@@ -229,7 +228,7 @@ def test_a_trace_goes_through_a_worker_and_a_runs_own_process(
     found = {told["name"]: told for told in map(json.loads, spans.read_text().splitlines())}
     assert {told["trace"] for told in found.values()} == {trace_of(request)}
     for name, step in (("apart", "alone"), ("together", "beside others")):
-        run, its_step = found[f"run traced.{name}"], found[f"step {step}"]
+        run, its_step = found[f"run traced_jobs.{name}"], found[f"step {step}"]
         assert (run["kind"], run["parent"]) == ("CONSUMER", id_of(request))
         assert its_step["parent"] == run["id"]
         assert (its_step["pid"] != run["pid"]) is (name == "apart")

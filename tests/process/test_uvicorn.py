@@ -1,4 +1,4 @@
-"""A FastAPI application under a real uvicorn: waits that were given up do not keep it from ending."""
+"""A FastAPI application on uvicorn: abandoned waits do not keep it from stopping."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from tests.process.support import wait_for
+from tests.waiting import wait_for
 
 from holdfast import Holdfast
 
@@ -21,7 +21,7 @@ import asyncio
 from fastapi import FastAPI
 from holdfast import Holdfast
 
-hf = Holdfast(tick=0.1)
+hf = Holdfast(poll_interval=0.1)
 app = FastAPI(lifespan=hf.lifespan)
 
 
@@ -85,7 +85,7 @@ def serve(tmp_path: Path) -> Iterator[Callable[[str], tuple[subprocess.Popen[byt
 
 @pytest.mark.contract("S5")
 @pytest.mark.parametrize("kind", ["sqlite_url", "postgres_url"])
-def test_waits_that_were_given_up_do_not_keep_uvicorn_from_ending(
+def test_abandoned_waits_do_not_keep_uvicorn_from_stopping(
     serve: Callable[[str], tuple[subprocess.Popen[bytes], str]], request: pytest.FixtureRequest, kind: str
 ) -> None:
     url = request.getfixturevalue(kind)

@@ -1,4 +1,4 @@
-"""The oldest PostgreSQL that we can have here, and every Python that the machine has."""
+"""The oldest supported PostgreSQL, and every Python on this machine."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 from tests.postgres import postgres_server
+from tests.process.support import PROGRAMS
 
-HERE = Path(__file__).parent
-ROOT = HERE.parent.parent
+ROOT = Path(__file__).parents[2]
 
 
 def smoke(python: Path | str, url: str) -> str:
     done = subprocess.run(
-        [python, HERE / "smoke.py", url],
+        [python, PROGRAMS / "smoke.py", url],
         capture_output=True,
         text=True,
         timeout=100,

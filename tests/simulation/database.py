@@ -45,7 +45,7 @@ class Database(Protocol):
     def close(self) -> None: ...
 
 
-SETTINGS: dict[str, Any] = {"listen": False, "lease": 15, "tick": 1, "kill_grace": 5, "log_level": "error"}
+SETTINGS: dict[str, Any] = {"listen": False, "lease": 15, "poll_interval": 1, "kill_grace": 5, "run_log_level": "error"}
 
 
 @dataclass
@@ -100,13 +100,13 @@ class PostgresDatabase:
     replaced: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        with Holdfast(self.url, prefix=self.prefix) as hf:
+        with Holdfast(self.url, table_prefix=self.prefix) as hf:
             hf.start()
         self._connection = psycopg.connect(self.url, autocommit=True)
         self._connection.execute("set datestyle = 'ISO'")
 
     def engine(self, clock: Clock, ids: Ids) -> Holdfast:
-        hf = Holdfast(self.url, clock=clock, ids=ids, busy_timeout=0.2, prefix=self.prefix, **SETTINGS)
+        hf = Holdfast(self.url, clock=clock, ids=ids, busy_timeout=0.2, table_prefix=self.prefix, **SETTINGS)
         hf.notifier._announcer = None
         dialect = hf._store.dialect
         assert isinstance(dialect, PostgresDialect)

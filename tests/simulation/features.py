@@ -10,9 +10,14 @@ from holdfast import Context, Job, QueueFull, Retry
 if TYPE_CHECKING:
     from tests.simulation.processes import Process
 
-NARROW, SEATS, PLACES = "narrow", 4, 2
+NARROW, CAPACITY, PLACES = "narrow", 4, 2
 RATE, STARTS, PERIOD = "3/20s", 3, timedelta(seconds=20)
-PATIENT: dict[str, Any] = {"max_attempts": 3, "max_takeovers": 5, "timeout": 120, "retry": Retry(steps=1, delay=0.5)}
+PATIENT: dict[str, Any] = {
+    "max_attempts": 3,
+    "max_takeovers": 5,
+    "timeout": 120,
+    "retry": Retry(step_attempts=1, delay=0.5),
+}
 
 
 class Features:
@@ -21,7 +26,7 @@ class Features:
     def __init__(self, process: Process) -> None:
         self._process, self._world = process, process.world
         hf = process.hf
-        hf.queue(NARROW, max_queued=SEATS, concurrency=PLACES)
+        hf.queue(NARROW, max_queued=CAPACITY, concurrency=PLACES)
         self.made: Any = hf.build(name="made", timeout=60)(self._make)
         self.parent: Job[..., Any] = hf.job(name="parent", **PATIENT | {"max_attempts": 1})(self._gather)
         self.child: Job[..., Any] = hf.job(name="child", **PATIENT)(self._child)
@@ -33,11 +38,11 @@ class Features:
 
     # What clients ask
 
-    def wish(self, options: dict[str, Any]) -> list[str]:
+    def request(self, options: dict[str, Any]) -> list[str]:
         """Work that needs a build, which others need too."""
-        wish = self.made.of(name="m", fingerprint=self._world.random.choice(["one", "two"]))
-        after = dict(options.pop("after", {})) | {wish: True}
-        return [self._process.job.using(**options, after=after).submit(number=1).id]
+        request = self.made.request(name="m", fingerprint=self._world.random.choice(["one", "two"]))
+        after = dict(options.pop("depends_on", {})) | {request: True}
+        return [self._process.job.using(**options, depends_on=after).submit(number=1).id]
 
     def children(self, options: dict[str, Any]) -> list[str]:
         return self._counted(self.parent)
@@ -69,21 +74,21 @@ class Features:
 
     def _make(self, name: str, fingerprint: str) -> str:
         self._process.pass_time()
-        self._process.misfortune(0.2)
+        self._process.maybe_fail(0.2)
         return fingerprint
 
     def _gather(self, ctx: Context, count: int) -> int:
         children = [ctx.submit_child(self.child, number=number) for number in range(count)]
-        self._process.misfortune(0.15)  # some of them have no parent any more who waits for them
+        self._process.maybe_fail(0.15)  # some of them have no parent any more who waits for them
         return len(ctx.gather(*children, return_exceptions=True))
 
     def _child(self, number: int) -> int:
         self._process.pass_time()
-        self._process.misfortune(0.2)
+        self._process.maybe_fail(0.2)
         return number
 
     def _rated(self, number: int) -> int:
-        self._process.misfortune(0.2)
+        self._process.maybe_fail(0.2)
         return number
 
     def _split(self, ctx: Context, count: int) -> Any:
@@ -91,7 +96,7 @@ class Features:
 
     def _piece(self, segment: int) -> int:
         self._process.pass_time()
-        self._process.misfortune(0.15)
+        self._process.maybe_fail(0.15)
         return segment
 
     def _join(self, segments: list[int]) -> int:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeGuard
 
-from tests.simulation.features import NARROW, PERIOD, PLACES, RATE, SEATS, STARTS
+from tests.simulation.features import CAPACITY, NARROW, PERIOD, PLACES, RATE, STARTS
 
 from holdfast import Holdfast
 from holdfast.values.policies import policy_from_json
@@ -35,8 +35,8 @@ class Place:
 
     place: str
     key: str | None
+    claim: int
     attempt: int
-    tries: int
     takeovers: int
     key_limit: int = 1
     number: int = 0
@@ -60,7 +60,7 @@ class Picture:
     holds: dict[tuple[str, int], str | None] = field(default_factory=dict)
     needs: dict[str, int] = field(default_factory=dict)
     steps: dict[tuple[str, str], int] = field(default_factory=dict)
-    seats: set[str] = field(default_factory=set)
+    counted: set[str] = field(default_factory=set)
     left_over: int = 0
     """Asks and stops that an orchestrator has yet to see to."""
 
@@ -112,12 +112,12 @@ class Oracle:
     def known(self) -> list[str]:
         return list(self._accepted)
 
-    def started(self, run_id: str, attempt: int) -> None:
+    def started(self, run_id: str, claim: int) -> None:
         self.overlap_possible = True
-        self._steps_at_start[run_id, attempt] = {name for run, name in self._seen.steps if run == run_id}
+        self._steps_at_start[run_id, claim] = {name for run, name in self._seen.steps if run == run_id}
 
-    def step_begins(self, run_id: str, attempt: int, name: str) -> None:
-        if name in self._steps_at_start[run_id, attempt]:
+    def step_begins(self, run_id: str, claim: int, name: str) -> None:
+        if name in self._steps_at_start[run_id, claim]:
             self.alarm(f"{self.name(run_id)}: {name} is executed again, though its result was remembered")
 
     def cancelled(self, run_id: str, state: str) -> None:
@@ -195,7 +195,7 @@ class Oracle:
         lost = [self.name(run_id) for run_id in self._accepted if run_id not in self._seen.outcomes]
         self._require(not lost, f"these runs were accepted and are nowhere: {lost}")
         self._require(not self._seen.needs, "needs are left over")
-        self._require(not self._seen.left_over, "an orchestrator has left an errand undone")
+        self._require(not self._seen.left_over, "an orchestrator has left a pending action undone")
         for run_id, result in self._results.items():
             state, came_to = self._seen.outcomes[run_id][0], self._seen.outcomes[run_id][6]
             fits = state != "succeeded" or came_to == str(result)
@@ -207,13 +207,13 @@ class Oracle:
 
     def _read(self) -> Picture:
         instant = self._database.instant
-        runs, outcomes, holds, needs, asks, stops, seats, steps, ready, waits, leases = self._database.rows(*_PICTURE)
+        runs, outcomes, holds, needs, asks, stops, counted, steps, ready, waits, leases = self._database.rows(*_PICTURE)
         picture = Picture(
             runs={row[0]: row[1:] for row in runs},
             outcomes={row[0]: row[1:] for row in outcomes},
             holds={(row[0], row[1]): row[2] for row in holds},
             needs=dict(Counter(row[0] for row in [*needs, *asks])),
-            seats={row[0] for row in seats},
+            counted={row[0] for row in counted},
             left_over=len(asks) + len(stops),
             steps={(row[0], row[1]): row[2] for row in steps},
         )
@@ -237,7 +237,7 @@ class Oracle:
             was, is_ = _where(before, run_id), _where(now, run_id)
             if was != is_:
                 place = now.places.get(run_id)
-                more = f" attempt {place.attempt} tries {place.tries}" if place is not None else ""
+                more = f" attempt {place.claim} tries {place.attempt}" if place is not None else ""
                 more += f" on {self.names.get(place.holder)}" if place is not None and place.holder else ""
                 key = f" [{now.runs[run_id][0]}]" if now.runs[run_id][0] else ""
                 self._world.note(f"{self.name(run_id)}{key}: {was} → {is_}{more}")
@@ -289,7 +289,7 @@ class Oracle:
             if self._seen.places.get(run_id) == place:
                 continue
             policy = policy_from_json(now.runs[run_id][1])
-            self._require(0 <= place.tries <= policy.max_attempts, f"{self.name(run_id)} has {place.tries} tries")
+            self._require(0 <= place.attempt <= policy.max_attempts, f"{self.name(run_id)} has {place.attempt} tries")
             poison = place.takeovers > policy.max_takeovers + policy.max_attempts
             self._require(not poison, f"{self.name(run_id)} was taken over {place.takeovers} times")
         limit = self._world.odds.concurrency
@@ -299,10 +299,13 @@ class Oracle:
             self._require(waiting <= limit, f"{process.name} has {waiting} leases and {limit} places")
 
     def _bounds(self, before: Picture, now: Picture) -> None:
-        """A narrow queue has so many seats and places, a rate so many starts, a build one run."""
+        """No queue exceeds its capacity or concurrency, no rate its starts, and no build has two runs at once."""
         narrow = {run_id for run_id in now.places if now.runs[run_id][3] == NARROW}
-        self._require(now.seats == narrow, f"seats {self._named(now.seats)}, but {self._named(narrow)} are there")
-        self._require(len(narrow) <= SEATS, f"{len(narrow)} runs in a queue of {SEATS} seats")
+        self._require(
+            now.counted == narrow,
+            f"capacity counts {self._named(now.counted)}, but the queue has {self._named(narrow)}",
+        )
+        self._require(len(narrow) <= CAPACITY, f"{len(narrow)} runs in a queue with capacity {CAPACITY}")
         leased = [run_id for run_id in narrow if now.places[run_id].place == "leases"]
         self._require(len(leased) <= PLACES, f"{len(leased)} runs of a queue of {PLACES} places")
         made = Counter(run[4] for run_id, run in now.runs.items() if run[5] == "build" and run_id in now.places)
@@ -332,7 +335,7 @@ class Oracle:
                     f"{name}: it waits to be tried again and {'lost' if strict else 'kept'} its key",
                 )
         if was is not None and place is not None:
-            self._require(place.attempt >= was.attempt, f"{name}: its attempt went back")
+            self._require(place.claim >= was.claim, f"{name}: its claim number decreased")
         if was is not None and was.place == "waits" and place is not None and place.place != "waits":
             self._require(was.due_at is None or was.due_at <= commit.now, f"{name} is ready before its time")
             self._require(was.missing == 0 or commit.role == "orchestrator", f"{name} is ready before its needs")
@@ -357,23 +360,23 @@ class Oracle:
     def _leased(self, run_id: str, was: Place | None, place: Place, commit: Commit) -> None:
         name, mine = self.name(run_id), _holder(commit)
         # A run that is to be tried again at once, and whose key no one else wants, may start in the same commit.
-        again = was is not None and was.holder == mine and place.attempt > was.attempt and place.key is not None
+        again = was is not None and was.holder == mine and place.claim > was.claim and place.key is not None
         if was is None or was.place != "leases" or again:
             self._require(was is not None, f"{name} was started as it was submitted")
-            self._require(place.attempt == self._attempts[run_id] + 1, f"{name}: attempt {place.attempt} again")
+            self._require(place.claim == self._attempts[run_id] + 1, f"{name}: attempt {place.claim} again")
             self._require(place.holder == mine, f"{name} was claimed for someone else")
             self._require(not _stops(commit.process), f"{name} was claimed by a worker that shuts down")
             self._rate(run_id, place, self._reading)
-            self._attempts[run_id] = place.attempt
+            self._attempts[run_id] = place.claim
         else:
-            same = (was.attempt, was.holder) == (place.attempt, place.holder)
+            same = (was.claim, was.holder) == (place.claim, place.holder)
             self._require(same, f"{name}: its lease changed hands")
             renewed = was.expires_at != place.expires_at
             self._require(not renewed or place.holder == mine, f"{name}: someone else renewed its lease")
         if place.cancelled:
-            self._asked_to_stop.setdefault(run_id, place.attempt)
+            self._asked_to_stop.setdefault(run_id, place.claim)
         asked = self._asked_to_stop.get(run_id)
-        self._require(asked is None or asked == place.attempt, f"{name} was cancelled and is started again")
+        self._require(asked is None or asked == place.claim, f"{name} was cancelled and is started again")
 
     def _left_a_lease(self, run_id: str, was: Place, now: Picture, commit: Commit) -> None:
         name = self.name(run_id)
@@ -385,10 +388,8 @@ class Oracle:
             self._require(seen_for >= renew_every, f"{name} was taken away too soon after it was seen expired")
             self._require(not self._world.odds.all_live, f"{name} was taken away, and its worker lives")
             self._judged(run_id, was, now)
-            executing = {
-                (run, attempt) for p in self._world.processes if _works(p) for run, attempt, _ in p.executing()
-            }
-            self._require((run_id, was.attempt) not in executing, f"{name} was taken away from a worker that does it")
+            executing = {(run, claim) for p in self._world.processes if _works(p) for run, claim, _ in p.executing()}
+            self._require((run_id, was.claim) not in executing, f"{name} was taken away from a worker that does it")
         else:
             self._require(was.holder == _holder(commit), f"{name} was finished by someone who has no lease on it")
 
@@ -401,8 +402,8 @@ class Oracle:
         state = _where(now, run_id)
         self._require(state != "timed_out", f"{name} is timed out, but its worker was lost before the deadline")
         if policy.on_crash == "requeue" and state != "failed":
-            tries = now.places[run_id].tries
-            self._require(tries == was.tries - 1, f"{name}: the loss of its worker counts as a failure of its own")
+            attempt = now.places[run_id].attempt
+            self._require(attempt == was.attempt - 1, f"{name}: the loss of its worker counts as a failure of its own")
 
     def _neglected(self, now: Picture) -> None:
         """Takeover comes, however short the workers live."""
@@ -433,27 +434,27 @@ class Oracle:
 
     def _writes(self, before: Picture, now: Picture) -> None:
         """Steps and events are written only for an attempt that had its lease."""
-        for (run_id, step), attempt in now.steps.items():
+        for (run_id, step), claim in now.steps.items():
             if (run_id, step) not in before.steps:
-                self._fenced(before, run_id, attempt, step)
+                self._fenced(before, run_id, claim, step)
             else:
-                unchanged = before.steps[run_id, step] == attempt
+                unchanged = before.steps[run_id, step] == claim
                 self._require(unchanged, f"{self.name(run_id)}: {step} was overwritten")
         beaten, told = self._database.rows(
-            f"select run_id from holdfast_waits where because in ({_AGAINST_ITS_TURN})",
-            f"select id, run_id, kind, attempt from holdfast_events where id > {self._event} order by id",
+            f"select run_id from holdfast_waits where reason in ({_AGAINST_ITS_TURN})",
+            f"select id, run_id, kind, claim from holdfast_events where id > {self._event} order by id",
         )
         for (run_id,) in beaten:
             raise Violation(f"{self.name(run_id)}: claimed against its turn")
-        for number, run_id, kind, attempt in told:
+        for number, run_id, kind, claim in told:
             self._event = number
-            if attempt is not None:
-                self._fenced(before, run_id, attempt, kind)
+            if claim is not None:
+                self._fenced(before, run_id, claim, kind)
 
-    def _fenced(self, before: Picture, run_id: str, attempt: int, what: str) -> None:
+    def _fenced(self, before: Picture, run_id: str, claim: int, what: str) -> None:
         place = before.places.get(run_id)
-        held = place is not None and place.place == "leases" and place.attempt == attempt
-        self._require(held, f"{self.name(run_id)}: a stale attempt {attempt} wrote {what}")
+        held = place is not None and place.place == "leases" and place.claim == claim
+        self._require(held, f"{self.name(run_id)}: a stale attempt {claim} wrote {what}")
 
     def _require(self, holds: bool, problem: str) -> None:
         if not holds:
@@ -464,17 +465,17 @@ _AGAINST_ITS_TURN = "'another lease already holds its key', 'its row in ready ha
 
 _PICTURE = [
     "select id, run_key, policy, job, queue, args, kind from holdfast_runs",
-    "select run_id, state, failure_type, attempt, tries, takeovers, finished_at, result, error from holdfast_outcomes",
-    "select run_key, number, run_id from holdfast_holds",
-    "select run_id from holdfast_needs",
-    "select run_id from holdfast_asks",
-    "select parent_id from holdfast_stops",
-    "select run_id from holdfast_seats",
-    "select run_id, name, attempt from holdfast_steps",
-    "select run_id, run_key, attempt, tries, takeovers, key_limit, number from holdfast_ready",
-    "select run_id, run_key, attempt, tries, takeovers, key_limit, missing, due_at from holdfast_waits",
-    "select run_id, run_key, attempt, tries, takeovers, key_limit, number, holder, expires_at, cancel_requested_at, "
-    "started_at, deadline_at, expired_seen_at from holdfast_leases",
+    "select run_id, state, failure_type, claim, attempt, takeovers, finished_at, result, error from holdfast_outcomes",
+    "select run_key, key_number, run_id from holdfast_key_locks",
+    "select run_id from holdfast_dependencies",
+    "select run_id from holdfast_build_requests",
+    "select parent_id from holdfast_child_cancellations",
+    "select run_id from holdfast_queue_capacity",
+    "select run_id, name, claim from holdfast_steps",
+    "select run_id, run_key, claim, attempt, takeovers, key_limit, key_number from holdfast_ready",
+    "select run_id, run_key, claim, attempt, takeovers, key_limit, dependencies_left, due_at from holdfast_waits",
+    "select run_id, run_key, claim, attempt, takeovers, key_limit, key_number, holder, expires_at, "
+    "cancel_requested_at, started_at, deadline_at, expired_seen_at from holdfast_leases",
 ]
 
 _MOVES = {

@@ -12,7 +12,7 @@ from tests.simulation.features import NARROW, Features
 
 from holdfast import Context, Holdfast, Job, Retry, TryAgain, Worker
 from holdfast.runs.queue_entry import QueueEntry
-from holdfast.support.errors import HoldfastError, RunNotFound, StoreBusy, StoreUnavailable, UnknownNeed
+from holdfast.support.errors import HoldfastError, RunNotFound, StoreBusy, StoreUnavailable, UnknownDependency
 from holdfast.support.ids import Ids
 from holdfast.testing import Fault, Faults
 
@@ -87,7 +87,7 @@ class Process:
     def pass_time(self) -> None:
         raise AssertionError("a client does no work")
 
-    def misfortune(self, chance: float) -> None:
+    def maybe_fail(self, chance: float) -> None:
         raise AssertionError("a client does no work")
 
     def judges_leases(self) -> bool:
@@ -131,32 +131,32 @@ class WorkerProcess(Process):
         if self.worker is None or self.dead or self.paused_until is not None or self.stunned:
             return []
         return [
-            (running.lease.run_id, running.lease.attempt, _hold(running.lease.ticket))
+            (running.lease.run_id, running.lease.claim, _hold(running.lease.entry))
             for running in self.worker.in_flight.all()
-            if not running.ended and (running.lease.run_id, running.lease.attempt) in self.begun
+            if not running.ended and (running.lease.run_id, running.lease.claim) in self.begun
         ]
 
     def judges_leases(self) -> bool:
-        return self.worker is None or self.worker._deadlines._judge_leases_at <= self.hf.clock.elapsed()
+        return self.worker is None or self.worker._deadlines._check_leases_from <= self.hf.clock.elapsed()
 
     def given_up(self, places: Mapping[str, Place]) -> list[str]:
         """Runs whose lease is still ours, and whose work we have stopped, begun or not."""
         if self.worker is None:
             return []
-        in_hand = {(running.lease.run_id, running.lease.attempt) for running in self.worker.in_flight.all()}
+        in_hand = {(running.lease.run_id, running.lease.claim) for running in self.worker.in_flight.all()}
         return [
             run_id
             for run_id, place in places.items()
             if place.holder == self.worker.id
-            and (run_id, place.attempt) in self.ever | self.worker._loop.completer.lost
-            and (run_id, place.attempt) not in in_hand
+            and (run_id, place.claim) in self.ever | self.worker._loop.completer.lost
+            and (run_id, place.claim) not in in_hand
         ]
 
     def work(self, ctx: Context, number: int) -> dict[str, int]:
         world, chance = self.world, self.world.random
-        self.begun.add((ctx.run.id, ctx.attempt))
-        self.ever.add((ctx.run.id, ctx.attempt))
-        world.oracle.started(ctx.run.id, ctx.attempt)
+        self.begun.add((ctx.run.id, ctx.run.claim))
+        self.ever.add((ctx.run.id, ctx.run.claim))
+        world.oracle.started(ctx.run.id, ctx.run.claim)
         try:
             for step in range(chance.choice([0, 1, 1, 2])):
                 ctx.step(f"step-{step}", self._step, ctx, f"step-{step}")
@@ -169,12 +169,12 @@ class WorkerProcess(Process):
                     raise TryAgain("later", after=timedelta(seconds=chance.choice([0, 1, 10])))
             return {"number": number}
         finally:
-            self.begun.discard((ctx.run.id, ctx.attempt))
+            self.begun.discard((ctx.run.id, ctx.run.claim))
 
     def pass_time(self) -> None:
         self.world.sleep(self._long())
 
-    def misfortune(self, chance: float) -> None:
+    def maybe_fail(self, chance: float) -> None:
         if self.world.random.random() < chance:
             raise ValueError("the work failed")
 
@@ -184,9 +184,9 @@ class WorkerProcess(Process):
         super().die()
 
     def _step(self, ctx: Context, name: str) -> int:
-        self.world.oracle.step_begins(ctx.run.id, ctx.attempt, name)
+        self.world.oracle.step_begins(ctx.run.id, ctx.run.claim, name)
         self.world.sleep(self._long() / 2)
-        return ctx.attempt
+        return ctx.run.claim
 
     def _long(self) -> float:
         chance = self.world.random
@@ -198,8 +198,8 @@ class WorkerProcess(Process):
         self.die()
 
 
-def _hold(ticket: QueueEntry) -> tuple[str, int] | None:
-    return None if ticket.key is None else (ticket.key, ticket.number)
+def _hold(entry: QueueEntry) -> tuple[str, int] | None:
+    return None if entry.key is None else (entry.key, entry.key_number)
 
 
 class Client(Process):
@@ -242,7 +242,7 @@ class Client(Process):
     def _feature(self) -> None:
         features = self.features
         ask = self.world.random.choice(
-            [features.wish, features.children, features.pipeline, features.narrow, features.starts, features.single]
+            [features.request, features.children, features.pipeline, features.narrow, features.starts, features.single]
         )
         for run_id in ask(self._options()):
             self.world.note(f"{ask.__name__}: submitted {self.world.oracle.name(run_id)}")
@@ -266,8 +266,8 @@ class Client(Process):
         try:
             options = self._options()
             if world.odds.features and world.random.random() < 0.3:
-                wish = self.features.made.of(name="m", fingerprint=world.random.choice(["one", "two"]))
-                options["after"] = options.get("after", {}) | {wish: True}
+                request = self.features.made.request(name="m", fingerprint=world.random.choice(["one", "two"]))
+                options["depends_on"] = options.get("depends_on", {}) | {request: True}
             job = self.job.using(connection=connection, **options)
             runs = [job.submit(number=number) for number in range(world.random.choice([1, 1, 3]))]
             oracle.undecided(run.id for run in runs)
@@ -296,10 +296,10 @@ class Client(Process):
             oracle.cancelled(run_id, state)
 
     def _unknown_need(self, options: dict[str, Any]) -> None:
-        options["after"] = {sorted(self.world.oracle.rolled_back)[0]: False}
+        options["depends_on"] = {sorted(self.world.oracle.rolled_back)[0]: False}
         try:
             self.job.using(**options).submit(number=0)
-        except UnknownNeed:
+        except UnknownDependency:
             return
         except HoldfastError:
             raise
@@ -314,7 +314,7 @@ class Client(Process):
             "on_crash": chance.choice(["requeue", "requeue", "retry", "fail"]),
             "max_attempts": chance.choice([1, 2, 3]),
             "max_takeovers": chance.choice([0, 1, 5]),
-            "retry": Retry(steps=1, delay=timedelta(seconds=chance.choice([0, 1, 5]))),
+            "retry": Retry(step_attempts=1, delay=timedelta(seconds=chance.choice([0, 1, 5]))),
         }
         if chance.random() < 0.6:
             key = chance.choice(KEYS)
@@ -328,5 +328,5 @@ class Client(Process):
         known = self.world.oracle.known()
         if known and chance.random() < 0.3:
             needed = chance.sample(known[-6:], k=min(len(known[-6:]), chance.choice([1, 1, 2, 3])))
-            options["after"] = {run_id: chance.random() < 0.4 for run_id in needed}
+            options["depends_on"] = {run_id: chance.random() < 0.4 for run_id in needed}
         return options

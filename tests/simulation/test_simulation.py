@@ -1,4 +1,4 @@
-"""Whole histories: crashes, pauses past the lease, lost replies, a locked database, a clock that jumps.
+"""Whole histories: crashes, pauses past the lease, lost replies, a locked database, clock jumps.
 
 A failing seed prints its number and its last moves; `make sim SEED=…` replays it.
 """
@@ -26,7 +26,7 @@ def test_every_run_ends_once_whatever_happens(first: int) -> None:
 
 
 @pytest.mark.contract(*PROVES)
-def test_every_run_ends_once_though_processes_stall_all_the_time() -> None:
+def test_every_run_ends_once_even_if_processes_stall_all_the_time() -> None:
     for seed in range(21, 41):
         with sqlite_database() as database:
             failure = World(seed, database, odds=STALLING).run()
@@ -35,7 +35,7 @@ def test_every_run_ends_once_though_processes_stall_all_the_time() -> None:
 
 @pytest.mark.contract(*PROVES)
 @pytest.mark.timeout(120)
-def test_lost_runs_are_taken_over_though_every_worker_lives_shorter_than_a_lease() -> None:
+def test_lost_runs_are_taken_over_even_if_every_worker_lives_shorter_than_a_lease() -> None:
     for seed in range(1, 6):
         with sqlite_database() as database:
             failure = World(seed, database, odds=CHURNING).run()
@@ -44,7 +44,7 @@ def test_lost_runs_are_taken_over_though_every_worker_lives_shorter_than_a_lease
 
 @pytest.mark.contract(*PROVES)
 @pytest.mark.timeout(120)
-def test_no_run_is_lost_though_the_database_is_locked_for_longer_than_a_lease() -> None:
+def test_no_run_is_lost_while_the_database_is_locked_for_longer_than_a_lease() -> None:
     for seed in range(1, 7):
         with sqlite_database() as database:
             failure = World(seed, database, odds=BLOCKED).run()
@@ -75,7 +75,7 @@ def test_every_run_ends_once_in_many_histories_on_postgres(first: int, postgres:
         live_through_on_postgres(seed, postgres)
 
 
-def test_a_seed_is_a_history(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_same_seed_replays_the_same_history(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same seed makes the same moves in any process, so that what it found can be found again."""
     monkeypatch.setattr("socket.gethostname", lambda: "host")
     histories = []

@@ -1,4 +1,4 @@
-"""Outcomes that wait for the worker's commit, without a database."""
+"""The completer without a database: outcomes that wait for their commit."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from holdfast.store.notifier import Signal
 from holdfast.worker.completer import Completer
 
 
-def test_a_run_may_end_while_the_worker_looks_at_the_ended_ones() -> None:
+def test_a_run_may_end_while_the_worker_collects_outcomes() -> None:
     nothing: Any = None
     completer = Completer(nothing, nothing, nothing, Signal(), holder="w", limited=(), on_room=lambda: None)
-    plain: Any = SimpleNamespace(end=lambda: True, lease=SimpleNamespace(ticket=SimpleNamespace(queue="q", key=None)))
+    plain: Any = SimpleNamespace(end=lambda: True, lease=SimpleNamespace(entry=SimpleNamespace(queue="q", key=None)))
 
     class Looked:
         """A run that is looked at just when another thread ends one more."""
 
         @property
         def lease(self) -> Any:
-            completer.settle(plain, Succeeded())
+            completer.complete(plain, Succeeded())
             return plain.lease
 
     looked: Any = Looked()
@@ -30,7 +30,7 @@ def test_a_run_may_end_while_the_worker_looks_at_the_ended_ones() -> None:
     assert len(completer.take()) == 3
 
 
-def test_a_batch_is_halved_down_to_the_item_that_can_not_be_written() -> None:
+def test_a_batch_is_halved_down_to_the_outcome_that_cannot_be_written() -> None:
     tried: list[list[int]] = []
 
     def write(part: Any) -> int:

@@ -1,4 +1,4 @@
-"""Fingerprints: the same on every machine, different for whatever differs."""
+"""Fingerprints: the same on every machine, and different for different content."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def folder(root: Path, **files: str) -> Path:
     return root
 
 
-def test_it_is_the_digest_that_it_has_always_been() -> None:
+def test_fingerprints_do_not_change_between_versions() -> None:
     """Written down: another value here means that everyone's builds are made anew."""
     parts: list[Any] = ["text", b"bytes", 1, 1.5, True, None, {"b": 2, "a": [1, "x"]}]
     assert fingerprint(*parts) == "353ddb44d4951403f993a40602fca3c3b505f363975a4a13164127dc72feec27"
@@ -38,7 +38,7 @@ def test_it_is_the_digest_that_it_has_always_been() -> None:
 
 
 @given(st.lists(PARTS, max_size=4))
-def test_what_is_equal_in_value_and_kind_has_one_fingerprint(parts: list[Any]) -> None:
+def test_values_equal_in_value_and_type_have_the_same_fingerprint(parts: list[Any]) -> None:
     assert fingerprint(*parts) == fingerprint(*parts)
     assert fingerprint(parts) == fingerprint(tuple(parts))
     assert len(fingerprint(*parts)) == 64
@@ -50,7 +50,7 @@ def test_different_parts_have_different_fingerprints(one: list[Any], other: list
         assert fingerprint(*one) != fingerprint(*other)
 
 
-def test_no_two_ways_to_split_or_to_spell_look_alike(tmp_path: Path) -> None:
+def test_differently_split_or_spelled_parts_have_different_fingerprints(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("ab")
     alike: list[tuple[Any, ...]] = [
         ("ab",), ("a", "b"), ("", "ab"), ("ab", ""), (["ab"],), (["a", "b"],), ({"a": "b"},), (b"ab",),
@@ -61,11 +61,11 @@ def test_no_two_ways_to_split_or_to_spell_look_alike(tmp_path: Path) -> None:
     assert [pair for pair in itertools.combinations(range(len(alike)), 2) if found[pair[0]] == found[pair[1]]] == []
 
 
-def test_mappings_have_no_order() -> None:
+def test_the_order_of_a_mapping_does_not_matter() -> None:
     assert fingerprint({"a": 1, "b": {"x": 1, "y": 2}}) == fingerprint({"b": {"y": 2, "x": 1}, "a": 1})
 
 
-def test_a_folder_is_what_its_files_contain_under_their_names(tmp_path: Path) -> None:
+def test_the_fingerprint_of_a_folder_covers_file_names_and_contents(tmp_path: Path) -> None:
     one = folder(tmp_path / "one", pyproject="[project]", src__app="print()", src__empty="")
     other = folder(tmp_path / "other", src__empty="", src__app="print()", pyproject="[project]")
     os.utime(other / "pyproject", (1, 1))
@@ -82,7 +82,7 @@ def test_a_folder_is_what_its_files_contain_under_their_names(tmp_path: Path) ->
     assert fingerprint(other) != before
 
 
-def test_what_is_ignored_does_not_count(tmp_path: Path) -> None:
+def test_ignored_files_do_not_count(tmp_path: Path) -> None:
     source = folder(tmp_path / "a", app="1", **{"cache__x.pyc": "2", "docs__index.md": "3", "sub__docs__index.md": "4"})
     plain = fingerprint(source, ignore=["*.pyc", "docs/*.md"])
     (source / "cache/x.pyc").write_text("changed")
@@ -93,7 +93,7 @@ def test_what_is_ignored_does_not_count(tmp_path: Path) -> None:
     assert fingerprint(source, ignore="*") == fingerprint(folder(tmp_path / "b", x=""), ignore="x")
 
 
-def test_a_link_to_a_file_is_that_file(tmp_path: Path) -> None:
+def test_a_link_to_a_file_counts_as_that_file(tmp_path: Path) -> None:
     real = folder(tmp_path / "real", app="1")
     linked = folder(tmp_path / "linked")
     linked.mkdir()
@@ -102,7 +102,7 @@ def test_a_link_to_a_file_is_that_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.contract("S4")
-def test_what_has_no_fingerprint_says_so(tmp_path: Path) -> None:
+def test_a_value_without_a_fingerprint_is_refused(tmp_path: Path) -> None:
     source = folder(tmp_path / "a", app="1")
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "loop").mkdir()
@@ -113,10 +113,10 @@ def test_what_has_no_fingerprint_says_so(tmp_path: Path) -> None:
         (tmp_path / "missing", "missing: No such file"),
         (tmp_path / "pipe", "neither a file nor a folder"),
         (tmp_path / "loop", "is a link to a folder"),
-        (tmp_path / "dangling", "link is no file"),
+        (tmp_path / "dangling", "link is a broken link"),
         (object(), "type object has no fingerprint"),
         ({1, 2}, "type set has no fingerprint"),
-        ({1: "x"}, "a mapping's names are text"),
+        ({1: "x"}, "the names of a mapping must be text"),
         ([source, {"x": object()}], "type object has no fingerprint"),
     ]
     for part, says in wrong:
@@ -124,7 +124,7 @@ def test_what_has_no_fingerprint_says_so(tmp_path: Path) -> None:
             fingerprint("fine", part)
 
 
-def test_other_processes_and_hash_seeds_agree(tmp_path: Path) -> None:
+def test_fingerprints_are_the_same_in_other_processes_and_with_other_hash_seeds(tmp_path: Path) -> None:
     folder(tmp_path, b="2", a="1", sub__c="3")
     program = (
         "from pathlib import Path; from holdfast import fingerprint; "

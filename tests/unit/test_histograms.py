@@ -1,4 +1,4 @@
-"""Histograms: percentiles within a fifth, and sums that do not depend on how they were added up."""
+"""Histograms: percentiles within a fifth, and sums that do not depend on their order."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_a_percentile_is_within_a_fifth_from_a_millisecond_to_a_day(seconds: lis
 
 
 @given(durations, durations)
-def test_histograms_add_up_and_survive_being_written_down(some: list[float], more: list[float]) -> None:
+def test_histograms_add_up_and_come_back_unchanged_from_json(some: list[float], more: list[float]) -> None:
     together = of(some) + of(more)
     whole = of(some + more)
     assert together.counts == whole.counts
@@ -37,7 +37,7 @@ def test_histograms_add_up_and_survive_being_written_down(some: list[float], mor
     assert Histogram.from_json(together.to_json()).seconds == pytest.approx(whole.seconds, abs=1e-5)
 
 
-def test_what_is_shorter_or_longer_than_all_bounds_is_counted_too() -> None:
+def test_durations_outside_all_bounds_are_counted_too() -> None:
     found = of([-1.0, 0.0, 1e9])
     assert found.count == 3
     assert found.seconds == 1e9
@@ -46,5 +46,5 @@ def test_what_is_shorter_or_longer_than_all_bounds_is_counted_too() -> None:
     assert found.quantile(1.0) == BOUNDS[-1]
 
 
-def test_nothing_has_no_percentile() -> None:
+def test_an_empty_histogram_has_no_percentile() -> None:
     assert Histogram().quantile(0.5) is None

@@ -1,4 +1,4 @@
-"""The run services in a run's own process, with a worker at the other end that says what a test wants."""
+"""Run services in an isolated run, with a scripted worker at the other end."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from holdfast.worker.isolation.supervisor import Lines, line
 
 
 @pytest.mark.contract("L8", "S4")
-def test_bytes_that_the_worker_refuses_leave_no_file(tmp_path: Path) -> None:
-    """An object storage has the parts of runs in a folder of the worker's, where no one sweeps."""
+def test_an_artifact_that_the_worker_refuses_leaves_no_file(tmp_path: Path) -> None:
+    """With an object storage, unfinished files are in a folder of the worker, which nothing else cleans up."""
     ours, theirs = socket.socketpair()
     sizes: list[int] = []
 
     def answer() -> None:
         lines = Lines()
         while piece := theirs.recv(1 << 16):
-            for told in lines.feed(piece):
-                if told["ask"] == "scratch":
-                    reply = {"answer": ["part", str(tmp_path / "part")]}
+            for message in lines.feed(piece):
+                if message["request"] == "scratch":
+                    reply = {"reply": ["part", str(tmp_path / "part")]}
                 else:
-                    sizes.append(Path(told["path"]).stat().st_size)
+                    sizes.append(Path(message["path"]).stat().st_size)
                     reply = messages.error_to_wire(TooLarge("larger than allowed"))
-                theirs.sendall(line({"number": told["number"], **reply}))
+                theirs.sendall(line({"number": message["number"], **reply}))
 
     worker = threading.Thread(target=answer, daemon=True)
     worker.start()
@@ -44,6 +44,6 @@ def test_bytes_that_the_worker_refuses_leave_no_file(tmp_path: Path) -> None:
         worker.join(timeout=60)
         for thread in threading.enumerate():
             if thread.name == "holdfast-services-reader":
-                thread.join(timeout=60)  # or it would read from a socket that is closed
+                thread.join(timeout=60)  # otherwise it would read from a closed socket
         ours.close()
         theirs.close()

@@ -1,4 +1,4 @@
-"""The SQL Server dialect, as far as it can be proved without a server: URLs, errors, instants, joining."""
+"""The SQL Server dialect without a server: URLs, errors, instants and callers' transactions."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_a_url_becomes_a_connection_string() -> None:
 
 
 @given(st.text(st.characters(exclude_characters="\x00", exclude_categories=["Cs"]), min_size=1))
-def test_no_password_can_end_early_and_begin_another_option(password: str) -> None:
+def test_a_password_cannot_inject_another_option(password: str) -> None:
     from urllib.parse import quote
 
     found = connection_string(f"mssql://sa:{quote(password, safe='')}@localhost/work")
@@ -91,7 +91,7 @@ def test_no_password_can_end_early_and_begin_another_option(password: str) -> No
     assert len(DriversParser(validate_keywords=True)._parse(found)) == 4
 
 
-def test_without_a_user_the_system_says_who_we_are() -> None:
+def test_without_a_user_the_connection_is_trusted() -> None:
     assert connection_string("mssql://localhost/work").endswith("Trusted_Connection={yes}")
 
 
@@ -100,12 +100,12 @@ def test_without_a_user_the_system_says_who_we_are() -> None:
     "url",
     ["mssql://localhost", "mssql:///work", "mssql://h:x/work", "mssql://h/work?App=x", "mssql://u:%00@h/work"],
 )
-def test_a_url_that_can_not_work_is_refused(url: str) -> None:
+def test_an_unusable_url_is_refused(url: str) -> None:
     with pytest.raises(InvalidSetting, match=r"^url: "):
         connection_string(url)
 
 
-def test_the_states_are_those_of_the_driver() -> None:
+def test_the_sqlstates_are_those_of_the_driver() -> None:
     assert {getattr(error(state, ""), "driver_error", None): state for state in STATES.values()} == STATES
 
 
@@ -124,7 +124,7 @@ def test_the_states_are_those_of_the_driver() -> None:
         ("42S02", "Invalid object name 'holdfast_runs'.", exceptions.ProgrammingError),
     ],
 )
-def test_an_error_of_the_driver_becomes_what_it_means(
+def test_driver_errors_become_the_matching_store_errors(
     dialect: SqlServerDialect, state: str, text: str, expected: type[Exception]
 ) -> None:
     assert type(dialect.translate(error(state, text))) is expected
@@ -138,7 +138,7 @@ def test_an_error_of_the_driver_becomes_what_it_means(
         ("Cannot open database 'work' requested by the login.", StoreUnavailable),  # it may be recovering
     ],
 )
-def test_a_wrong_login_is_told_from_a_server_that_starts(text: str, expected: type[Exception]) -> None:
+def test_a_wrong_login_is_distinguished_from_a_starting_server(text: str, expected: type[Exception]) -> None:
     def make() -> Any:
         raise error("28000", text)
 
@@ -147,7 +147,7 @@ def test_a_wrong_login_is_told_from_a_server_that_starts(text: str, expected: ty
     assert type(caught.value) is expected
 
 
-def test_a_connection_that_broke_while_idle_is_known(dialect: SqlServerDialect) -> None:
+def test_a_connection_that_broke_while_idle_is_recognised(dialect: SqlServerDialect) -> None:
     """The driver has no text of its own for this state."""
     broken = exceptions.DatabaseError("An error occurred with SQLSTATE code: IMC06", "no recovery is possible")
 
@@ -155,7 +155,7 @@ def test_a_connection_that_broke_while_idle_is_known(dialect: SqlServerDialect) 
     assert type(dialect.translate(RuntimeError("SQLSTATE:08S01:link failure"))) is StoreUnavailable
 
 
-def test_errors_of_others_pass_unchanged(dialect: SqlServerDialect) -> None:
+def test_other_errors_pass_unchanged(dialect: SqlServerDialect) -> None:
     for other in (ValueError("duplicate key"), RuntimeError("Lock request time out")):
         assert dialect.translate(other) is other
 
@@ -168,7 +168,7 @@ def test_no_microsecond_is_lost(dialect: SqlServerDialect) -> None:
 
 
 @pytest.mark.contract("S2")
-def test_a_duplicate_in_a_callers_transaction_is_met_by_saying_it_again(dialect: SqlServerDialect) -> None:
+def test_after_a_duplicate_in_a_callers_transaction_the_statement_is_repeated(dialect: SqlServerDialect) -> None:
     answers = iter([error("23000", DUPLICATE), [(1,)], [("a",)]])
     connection = Connection(lambda text: raised(next(answers)))
 
@@ -179,7 +179,7 @@ def test_a_duplicate_in_a_callers_transaction_is_met_by_saying_it_again(dialect:
 
 
 @pytest.mark.contract("S2")
-def test_nothing_is_said_again_once_the_callers_transaction_is_gone(dialect: SqlServerDialect) -> None:
+def test_nothing_is_repeated_once_the_callers_transaction_is_gone(dialect: SqlServerDialect) -> None:
     answers = iter([error("23000", DUPLICATE), [(0,)]])
     connection = Connection(lambda text: raised(next(answers)))
 
@@ -190,20 +190,20 @@ def test_nothing_is_said_again_once_the_callers_transaction_is_gone(dialect: Sql
 
 
 @pytest.mark.contract("S2")
-def test_a_connection_without_a_transaction_is_not_joined(dialect: SqlServerDialect) -> None:
+def test_a_connection_without_a_transaction_is_refused(dialect: SqlServerDialect) -> None:
     caller = Caller(Connection(lambda text: [(0,)], autocommit=True))
     with pytest.raises(WrongConnection, match="no transaction"):
         dialect.enter(caller, dialect.join(caller)[0])
-    with pytest.raises(WrongConnection, match="can't be joined"):
+    with pytest.raises(WrongConnection, match="are not supported"):
         dialect.join(Caller(object()))
 
 
 @pytest.mark.contract("S2")
-def test_a_connection_to_another_database_is_told_by_server_and_name(dialect: SqlServerDialect) -> None:
+def test_a_connection_to_another_database_is_recognised_by_server_and_name(dialect: SqlServerDialect) -> None:
     ours = {"name": "shop", "server": "one", "runs": 7}
 
-    assert dialect.elsewhere(ours, ours | {"server": "two"}) == "database shop of two, the store is shop of one"
-    assert "does not find the store's tables" in dialect.elsewhere(ours, ours | {"runs": None})
+    assert dialect.elsewhere(ours, ours | {"server": "two"}) == "database shop on two, but the store uses shop on one"
+    assert "can't see the store's tables" in dialect.elsewhere(ours, ours | {"runs": None})
 
 
 def test_an_error_after_the_rows_is_not_missed(dialect: SqlServerDialect) -> None:

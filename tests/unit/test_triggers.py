@@ -1,4 +1,4 @@
-"""Triggers: the slots of a schedule, right across every change of the clocks."""
+"""Triggers: the slots of a schedule are correct across every clock change."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def minutes_from(start: datetime, until: datetime) -> list[datetime]:
 @pytest.mark.contract("J5")
 @settings(deadline=None)
 @given(near=near, shift=shift, step=st.sampled_from([1, 2, 5, 7, 15, 20, 30]), hour=st.one_of(st.none(), hours))
-def test_intervals_are_what_the_wall_clock_shows_minute_by_minute(
+def test_interval_schedules_follow_the_local_wall_clock(
     near: tuple[str, datetime], shift: timedelta, step: int, hour: list[int] | None
 ) -> None:
     tz, change = near
@@ -130,7 +130,7 @@ def test_intervals_are_what_the_wall_clock_shows_minute_by_minute(
 @pytest.mark.contract("J5")
 @settings(deadline=None)
 @given(near=near, shift=shift, minutes=numbers, hour=hours)
-def test_fixed_times_come_once_a_day_each_and_never_while_the_clock_shows_another(
+def test_fixed_times_have_one_slot_a_day_at_their_local_time(
     near: tuple[str, datetime], shift: timedelta, minutes: list[int], hour: list[int]
 ) -> None:
     """Brute force: walk the minutes from well before; a repeated time counts the first time, skipped ones come at the
@@ -167,9 +167,7 @@ def minutes_between(low: datetime, high: datetime) -> list[datetime]:
         lambda seconds: datetime(2020, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
     ),
 )
-def test_slots_are_those_of_cronsim_where_a_zone_changes_by_whole_hours(
-    zone: str, expression: str, start: datetime
-) -> None:
+def test_slots_match_cronsim_where_a_zone_changes_by_whole_hours(zone: str, expression: str, start: datetime) -> None:
     theirs = (slot.astimezone(UTC) for slot in CronSim(expression, start.astimezone(ZoneInfo(zone))))
     after = Cron(expression, zone).after(start)
     assert after == next(slot for slot in theirs if slot > start)
@@ -195,7 +193,7 @@ def test_slots_are_those_of_cronsim_where_a_zone_changes_by_whole_hours(
     shift=shift,
     microseconds=st.integers(0, 999_999),
 )
-def test_slots_grow_strictly_and_do_not_depend_on_who_asks_when(
+def test_slots_increase_strictly_and_do_not_depend_on_the_starting_time(
     trigger: Trigger, near: tuple[str, datetime], shift: timedelta, microseconds: int
 ) -> None:
     start = near[1] + shift + timedelta(microseconds=microseconds)
@@ -220,7 +218,7 @@ def test_slots_grow_strictly_and_do_not_depend_on_who_asks_when(
     length=st.integers(0, 200_000).map(lambda seconds: timedelta(seconds=seconds)),
     most=st.sampled_from([1, 7, 1000]),
 )
-def test_of_too_many_slots_the_latest_are_found_without_walking_all_of_them(
+def test_the_latest_of_many_slots_are_found_without_visiting_all(
     trigger: Trigger, length: timedelta, most: int
 ) -> None:
     until = at("2026-10-26 03:17")
@@ -246,7 +244,7 @@ def test_a_pause_of_ten_years_costs_no_more_than_its_last_slots() -> None:
 # The other triggers
 
 
-def test_every_counts_from_the_epoch_in_utc() -> None:
+def test_every_counts_from_the_unix_epoch_in_utc() -> None:
     assert Every(timedelta(minutes=15)).after(at("2026-01-01 10:00:01")) == at("2026-01-01 10:15")
     assert Every(timedelta(minutes=15)).after(at("2026-01-01 10:15")) == at("2026-01-01 10:30")
     assert Every(timedelta(days=1)).after(at("1969-12-31 12:00")) == at("1970-01-01 00:00")
@@ -268,26 +266,26 @@ def test_every_counts_from_the_epoch_in_utc() -> None:
     ],
     ids=["cron", "interval", "interval that begins later", "date", "date gone by", "or", "calendar"],
 )
-def test_the_triggers_of_apscheduler_serve(theirs: triggers.FireTimes, expected: list[str]) -> None:
+def test_apscheduler_triggers_can_be_used(theirs: triggers.FireTimes, expected: list[str]) -> None:
     found = islice(triggers._forward(Adapted(theirs), at("2026-01-01 00:00"), at("2036-01-01 00:00")), 3)
     assert [slot.strftime("%H:%M") for slot in found] == expected
 
 
-def test_a_trigger_that_does_not_go_on_is_an_error_and_no_endless_loop() -> None:
+def test_a_trigger_that_does_not_advance_is_an_error_and_no_endless_loop() -> None:
     class Stuck:
         def get_next_fire_time(self, previous_fire_time: datetime | None, now: datetime) -> datetime | None:
             return at("2020-01-01 00:00")
 
-    with pytest.raises(InvalidPolicy, match="do not go on"):
+    with pytest.raises(InvalidPolicy, match="do not advance"):
         Adapted(Stuck()).after(at("2026-01-01 00:00"))
 
 
 @pytest.mark.parametrize("trigger", [Cron("*/5 * * * *", "Europe/Berlin"), Every(timedelta(seconds=90))])
-def test_a_stored_trigger_comes_back_as_it_was(trigger: Trigger) -> None:
+def test_a_stored_trigger_comes_back_unchanged(trigger: Trigger) -> None:
     assert triggers.load(triggers.dump(trigger)) == trigger
 
 
-def test_a_stored_trigger_that_is_code_comes_back_as_its_description() -> None:
+def test_a_stored_custom_trigger_comes_back_as_its_description() -> None:
     stored = triggers.dump(Adapted(DateTrigger("2026-01-01 09:30:00", timezone="UTC")))
     described = triggers.load(stored)
     assert described == Described("date[2026-01-01 09:30:00 UTC]")
@@ -298,24 +296,24 @@ def test_a_stored_trigger_that_is_code_comes_back_as_its_description() -> None:
 @pytest.mark.parametrize(
     ("nickname", "fields"), [("@hourly", "0 * * * *"), (" @Daily ", "0 0 * * *"), ("@weekly", "0 0 * * 0")]
 )
-def test_a_nickname_of_cron_is_its_fields(nickname: str, fields: str) -> None:
+def test_a_cron_nickname_stands_for_its_fields(nickname: str, fields: str) -> None:
     assert Cron(nickname, "Europe/Berlin") == Cron(fields, "Europe/Berlin")
     assert triggers.dump(Cron(nickname)) == {"cron": fields, "tz": "UTC"}
 
 
-def test_a_nickname_that_names_no_time_is_answered_with_those_that_do() -> None:
-    with pytest.raises(InvalidPolicy, match=r"'@reboot' is no nickname of cron: write @yearly, .*, or five fields"):
+def test_an_unknown_cron_nickname_is_answered_with_the_known_ones() -> None:
+    with pytest.raises(InvalidPolicy, match=r"'@reboot' is not a cron nickname: write @yearly, .*, or five fields"):
         Cron("@reboot")
 
 
 @pytest.mark.parametrize(
     ("seconds", "words"), [(5, "5 s"), (1.5, "1.5 s"), (90, "1 min 30 s"), (3600, "1 h"), (90_000, "1 d 1 h")]
 )
-def test_an_interval_is_written_as_people_say_it(seconds: float, words: str) -> None:
+def test_an_interval_is_written_in_ordinary_units(seconds: float, words: str) -> None:
     assert str(Every(timedelta(seconds=seconds))) == f"every {words}"
 
 
-def test_a_trigger_is_told_in_words() -> None:
+def test_a_trigger_is_described_in_words() -> None:
     assert triggers.in_words(Cron("0 6 * * 1-5", "Europe/Berlin")) == "At 06:00 on Monday through Friday, Europe/Berlin"
     assert triggers.in_words(Cron("@daily")) == "At 00:00 every day, UTC"
     assert triggers.in_words(Every(timedelta(minutes=5))) == "every 5 min"

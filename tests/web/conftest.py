@@ -57,7 +57,7 @@ class Server:
         """A token of someone with that role, who is called like it."""
         with self._lock:
             if role not in self._tokens:
-                self._tokens[role] = self.hf.passes.add(role, role=role)
+                self._tokens[role] = self.hf.tokens.add(role, role=role)
             return self._tokens[role]
 
     def client(self, role: Role | None = None, *, cookie: bool = False, **options: Any) -> httpx.Client:
@@ -93,7 +93,7 @@ def serving(
     """`options` are the Site's; or bring an application of your own."""
     site = None
     if app is None:
-        site = Site(hf, token=TOKEN, **options)
+        site = Site(hf, admin_token=TOKEN, **options)
         app = create_app(site, hosts=hosts)
     server = Server(hf, app, site)
     server.start()
@@ -107,10 +107,17 @@ Serve = Callable[..., Server]
 
 
 @pytest.fixture
-def server() -> Iterator[Serve]:
-    """`server(hf, **options)`: a running server; stopped at the end of the test."""
+def serve() -> Iterator[Serve]:
+    """`serve(hf, **options)`: a running server; stopped at the end of the test."""
     with contextlib.ExitStack() as stack:
         yield lambda hf, **options: stack.enter_context(serving(hf, **options))
+
+
+@pytest.fixture(scope="module")
+def server(hf: Holdfast) -> Iterator[Server]:
+    """A server for the `hf` of a module, where that is shared by its tests."""
+    with serving(hf) as found:
+        yield found
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""What someone without a pass, or with a small one, can not do to the server or to others."""
+"""Attacks with no token or a weak one: the server and other users are not affected."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 from tests.web.conftest import TOKEN, Serve, Server
-from tests.web.wire import STREAM
+from tests.web.event_stream import STREAM
 
 from holdfast import Holdfast
 from holdfast.testing import FakeClock
@@ -21,10 +21,10 @@ from holdfast.web.auth import authentication
 
 
 @pytest.fixture
-def still(sqlite_url: str, server: Serve) -> Iterator[Server]:
+def still(sqlite_url: str, serve: Serve) -> Iterator[Server]:
     """A server for which no time passes."""
-    with Holdfast(sqlite_url, clock=FakeClock(), max_requests=10, max_streams=30) as hf:
-        yield server(hf)
+    with Holdfast(sqlite_url, clock=FakeClock(), max_requests_per_second=10, max_streams=30) as hf:
+        yield serve(hf)
 
 
 def bearing(server: Server, token: str, **headers: str) -> int:
@@ -37,7 +37,7 @@ def from_(number: int) -> dict[str, str]:
     return {"X-Forwarded-For": f"10.0.{number // 250}.{number % 250}"}
 
 
-def test_guesses_at_the_fixed_token_are_limited_as_all_others_are(still: Server) -> None:
+def test_guesses_at_the_fixed_token_are_rate_limited_too(still: Server) -> None:
     here, there = from_(1), from_(2)
     assert bearing(still, TOKEN, **there) == 200
     for where in (here, there):
@@ -46,15 +46,13 @@ def test_guesses_at_the_fixed_token_are_limited_as_all_others_are(still: Server)
     assert bearing(still, TOKEN, **there) == 200, "where it was before it is let in"
 
 
-def test_guesses_from_ever_new_addresses_are_limited_together(still: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_guesses_from_many_addresses_are_limited_together(still: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     assert still.site is not None
     monkeypatch.setattr(still.site.access._all_failures, "_size", 5)
     assert [bearing(still, "guess", **from_(number)) for number in range(7)] == [401] * 5 + [429] * 2
 
 
-def test_sessions_that_are_made_up_are_not_looked_up_without_end(
-    still: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_lookups_of_invented_sessions_are_limited(still: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     assert still.site is not None
     looked_up: list[str] = []
     with still.client() as client:
@@ -69,7 +67,7 @@ def test_sessions_that_are_made_up_are_not_looked_up_without_end(
 
 
 @pytest.mark.parametrize("role", [None, "admin"])
-def test_a_token_is_no_session(still: Server, role: Role | None) -> None:
+def test_a_token_is_not_accepted_as_a_session(still: Server, role: Role | None) -> None:
     """Else tokens could be guessed as often as sessions may be asked about."""
     token = TOKEN if role is None else still.token_of(role)
     with still.client() as client:
@@ -78,7 +76,7 @@ def test_a_token_is_no_session(still: Server, role: Role | None) -> None:
         assert client.get("/api/queues", headers={"Cookie": f"{name}={token}"}).status_code == 401
 
 
-def test_no_one_takes_all_the_streams(still: Server) -> None:
+def test_one_client_cannot_take_all_streams(still: Server) -> None:
     greedy, modest = still.client("viewer"), still.client("operator")
     with contextlib.ExitStack() as stack:
 
@@ -90,14 +88,14 @@ def test_no_one_takes_all_the_streams(still: Server) -> None:
         assert [stream(modest) for _ in range(10)] == [200] * 10
 
 
-def test_a_topic_is_one_word_in_the_stream(shared: Server) -> None:
+def test_a_topic_cannot_inject_lines_into_the_stream(shared: Server) -> None:
     topics = {"topics": "a\n\nevent: made-up\ndata: x,run:\r1,runs"}
     with shared.client("viewer").stream("GET", "/live", params=topics, headers=STREAM) as answer:
         lines = answer.iter_lines()
         assert [next(lines) for _ in range(4)] == ["retry: 2000", "", "event: changed", "data: runs"]
 
 
-def test_a_body_that_does_not_go_on_is_not_waited_for(shared: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stalled_request_body_is_dropped(shared: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rate_limits, "STALLED", 0.2)
     head = (
         "POST /sign-in HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/x-www-form-urlencoded\r\n"
@@ -108,12 +106,12 @@ def test_a_body_that_does_not_go_on_is_not_waited_for(shared: Server, monkeypatc
         assert b" 408 " in connection.recv(1000)
 
 
-def test_a_connection_that_says_nothing_is_let_go(shared: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_silent_connection_is_closed(shared: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(web_server, "BEGIN_WITHIN", 0.5)
     over = threading.Event()
     address = web_server.Address(port=0)
     with address.listen() as listening:
-        server = web_server.Server(Site(shared.hf, token=TOKEN), address, hosts=(), until=over.is_set)
+        server = web_server.Server(Site(shared.hf, admin_token=TOKEN), address, hosts=(), until=over.is_set)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
         thread.start()
         for said in (b"", b"GET /healthz HTTP/1.1\r\n", b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\nGET"):
@@ -133,25 +131,23 @@ def test_head_is_answered_as_get_is_without_a_body(shared: Server, path: str) ->
     for role in roles:
         client = shared.client(role, headers={"Accept": "text/event-stream"})
         answer = client.head(path)
-        with client.stream("GET", path) as whole:
-            assert (answer.status_code, answer.content) == (whole.status_code, b"")
-            assert answer.headers["content-type"] == whole.headers["content-type"]
-            assert answer.headers.get("content-length") == whole.headers.get("content-length")
+        with client.stream("GET", path) as read_stream:
+            assert (answer.status_code, answer.content) == (read_stream.status_code, b"")
+            assert answer.headers["content-type"] == read_stream.headers["content-type"]
+            assert answer.headers.get("content-length") == read_stream.headers.get("content-length")
 
 
-def test_who_asks_whether_all_is_well_does_not_ask_the_database_each_time(
-    still: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[str] = []
+def test_health_checks_do_not_query_the_database_each_time(still: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    checks: list[str] = []
 
-    def troubles() -> list[str]:
-        asked.append("once more")
+    def health() -> list[str]:
+        checks.append("once more")
         return []
 
-    monkeypatch.setattr(still.hf.statistics, "troubles", troubles)
+    monkeypatch.setattr(still.hf.statistics, "health", health)
     client = still.client()
     assert [client.get("/readyz").status_code for _ in range(5)] == [200] * 5
-    assert len(asked) == 1
+    assert len(checks) == 1
     still.hf.clock.advance(2)  # type: ignore[attr-defined]
     client.get("/readyz")
-    assert len(asked) == 2
+    assert len(checks) == 2

@@ -1,4 +1,4 @@
-"""The client: a Holdfast somewhere else, by the same words, values and errors."""
+"""The client: a remote Holdfast with the same methods, values and errors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from tests.listing import runs_of
 from tests.sample_app import sample_app
-from tests.web.conftest import TOKEN, Server, serving
+from tests.web.conftest import TOKEN, Server
 
 from holdfast import (
     ArtifactNotFound,
@@ -51,23 +51,17 @@ def hf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Holdfast]:
 
 
 @pytest.fixture(scope="module")
-def server(hf: Holdfast) -> Iterator[Server]:
-    with serving(hf) as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
 def client(server: Server) -> Iterator[Client]:
     with Client(server.url, token=TOKEN) as found:
         yield found
 
 
-DOORS = ["artifacts", "builds", "bulk", "keys", "passes", "pipelines", "queues", "schedules", "statistics", "workers"]
+NAMESPACES = ["artifacts", "builds", "bulk", "keys", "pipelines", "queues", "schedules", "statistics", "workers"]
 LEFT_OUT = {"by", "wait"}  # the server knows who asks; and only over a wire one waits for news in a question
 
 
-@pytest.mark.parametrize("door", ["", *DOORS])
-def test_its_methods_are_those_of_holdfast(door: str, hf: Holdfast, client: Client) -> None:
+@pytest.mark.parametrize("door", ["", *NAMESPACES])
+def test_the_client_has_the_methods_of_holdfast(door: str, hf: Holdfast, client: Client) -> None:
     far, here = (getattr(client, door), getattr(hf, door)) if door else (client, hf)
     for name, method in inspect.getmembers(far, inspect.ismethod):
         if name.startswith("_") or name in ("follow",):
@@ -84,7 +78,7 @@ def test_a_run_is_submitted_waited_for_and_read(hf: Holdfast, client: Client) ->
     assert run.result(20) == {"said": "hello Ada", "times": 2}
     assert client.snapshot(run.id) == hf.snapshot(run.id)
     assert client.why(run) == hf.why(run.id)
-    assert client.story(run) == hf.story(run.id)
+    assert client.timeline(run) == hf.timeline(run.id)
     assert client.steps(run) == hf.steps(run.id)
     assert client.logs(run).records == hf.logs(run.id).records
     assert client.artifacts.of(run) == hf.artifacts.of(run.id)
@@ -92,11 +86,11 @@ def test_a_run_is_submitted_waited_for_and_read(hf: Holdfast, client: Client) ->
         assert file.read() == b"Dear Ada"
     again = run.again()
     assert again.snapshot.again_of == run.id
-    assert client.beginning(run.id[:20]) == [run.id]
+    assert client.find_ids(run.id[:20]) == [run.id]
 
 
 @pytest.mark.parametrize("value", [None, 0, 1.5, 1e22, "é\u2028\x1b", [], {"b": 1, "a": [True]}, 2**70])
-def test_a_result_comes_as_it_is(value: Any, hf: Holdfast, client: Client) -> None:
+def test_a_result_comes_back_as_plain_json(value: Any, hf: Holdfast, client: Client) -> None:
     run = client.submit("letters.echo", value=value)
     assert run.result(20) == value
     assert client.snapshot(run).result == hf.snapshot(run.id).result
@@ -115,7 +109,7 @@ def test_bytes_and_instants_cross_as_plain_json(hf: Holdfast, client: Client) ->
         client.submit("letters.seal", content="no base64", at=at)
 
 
-def test_a_run_that_fails_says_so(client: Client) -> None:
+def test_a_failed_run_raises_run_failed(client: Client) -> None:
     with pytest.raises(RunFailed, match="no ink"):
         client.submit("letters.fail").result(20)
 
@@ -130,8 +124,8 @@ def test_options_go_along_with_a_submission(hf: Holdfast, client: Client) -> Non
     assert job.submit(name="Ada").id == run.id
     with pytest.raises(IdempotencyConflict):
         job.submit(name="Bob")
-    after = client.jobs["letters.greet"].using(after=[run.id], delay=5).submit(name="Cy")
-    assert hf.snapshot(after.id).needed == (run.id,)
+    after = client.jobs["letters.greet"].using(depends_on=[run.id], delay=5).submit(name="Cy")
+    assert hf.snapshot(after.id).depends_on == (run.id,)
     assert client.cancel(after, reason="enough") == "cancelled"
     assert hf.snapshot(after.id).error == "enough"
 
@@ -151,17 +145,17 @@ def test_runs_are_searched_counted_and_listed(hf: Holdfast, client: Client) -> N
     assert client.search(RunFilter(queue="asleep"), before=listed[0], limit=1).items == (listed[1],)
 
 
-def test_a_search_of_more_than_one_page_comes_whole(hf: Holdfast, client: Client) -> None:
+def test_a_search_reads_all_pages(hf: Holdfast, client: Client) -> None:
     hf.jobs["letters.echo"].using(queue="many").submit_many([{"value": n} for n in range(401)])
     assert [run.args["value"] for run in runs_of(client, queue="many")] == list(range(400, -1, -1))
 
 
-def test_values_that_no_list_shows_are_fetched(hf: Holdfast, client: Client) -> None:
+def test_values_that_lists_leave_out_are_fetched(hf: Holdfast, client: Client) -> None:
     hf.jobs["letters.echo"].using(queue="long").submit(value="x" * 50_000)
     assert runs_of(client, queue="long") == runs_of(hf, queue="long")
 
 
-def test_every_door_says_what_holdfast_says(hf: Holdfast, client: Client) -> None:
+def test_every_namespace_returns_what_holdfast_returns(hf: Holdfast, client: Client) -> None:
     built = client.submit("press.make", plate="a", fingerprint="f1")
     shot = client.submit("film", text="take one")
     for run in (built, shot):
@@ -169,9 +163,9 @@ def test_every_door_says_what_holdfast_says(hf: Holdfast, client: Client) -> Non
     assert client.builds.list() == hf.builds.list()
     assert client.builds.get(built) == hf.builds.get(built.id)
     assert client.builds.history(built) == hf.builds.history(built.id)
-    hf.jobs["letters.echo"].using(after=[built.id]).submit(value=1)
+    hf.jobs["letters.echo"].using(depends_on=[built.id]).submit(value=1)
     assert client.builds.uses(client.builds.list()) == hf.builds.uses(hf.builds.list()) == {built.id: 1}
-    assert client.builds.invalidate(built, because="old").state == "stale"
+    assert client.builds.invalidate(built, reason="old").state == "stale"
     assert client.builds.rebuild(built).snapshot.again_of == built.id
     assert client.pipelines.list() == hf.pipelines.list()
     assert client.pipelines.show(shot) == hf.pipelines.show(shot.id)
@@ -195,17 +189,17 @@ def test_every_door_says_what_holdfast_says(hf: Holdfast, client: Client) -> Non
     assert client.statistics.jobs() == hf.statistics.jobs()
     assert client.statistics.counters() == hf.statistics.counters()
     assert client.statistics.series(timedelta(hours=1)).step == timedelta(minutes=1)
-    assert client.operations(limit=3) == hf.operations(limit=3)
-    token = client.passes.add("eve", role="operator", expires=60)
+    assert client.audit_log(limit=3) == hf.audit_log(limit=3)
+    token = client.tokens.add("eve", role="operator", expires=60)
     assert token.startswith("hf_")
-    assert client.passes.list() == hf.passes.list()
-    client.passes.remove("eve")
+    assert client.tokens.list() == hf.tokens.list()
+    client.tokens.remove("eve")
     bulk = client.bulk.cancel(RunFilter(queue="nothing", tag=("a", "b")), reason="enough")
     assert bulk.result(20) == {"matched": 0, "done": 0, "skipped": 0}
     assert client.bulk.again(RunFilter(queue="nothing")).result(20)["done"] == 0
 
 
-def test_errors_come_back_as_what_they_are(server: Server, client: Client) -> None:
+def test_errors_come_back_with_their_own_classes(server: Server, client: Client) -> None:
     def refused(error: type[HoldfastError], ask: Any) -> HoldfastError:
         with pytest.raises(error) as caught:
             ask()
@@ -245,13 +239,13 @@ def test_errors_come_back_as_what_they_are(server: Server, client: Client) -> No
     refused(InvalidSetting, lambda: Client("ftp://x"))
 
 
-def test_what_can_not_be_sent_is_refused_here_and_names_lead_nowhere(client: Client) -> None:
+def test_values_that_cannot_be_sent_are_refused_and_names_are_quoted_in_paths(client: Client) -> None:
     for wrong in ("é", "a\nb"):
         with pytest.raises(InvalidPolicy, match="ASCII"):
             client.jobs["letters.echo"].using(idempotency_key=wrong).submit(value=1)
         with pytest.raises(InvalidSetting, match="ASCII"):
             Client(client.url, token=wrong)
-    with pytest.raises(InvalidSetting, match="no password") as refused:
+    with pytest.raises(InvalidSetting, match="user or password") as refused:
         Client("http://ada:secret@127.0.0.1:1")
     assert "secret" not in str(refused.value)
     with pytest.raises(NotSerialisable):
@@ -288,11 +282,9 @@ def test_events_are_followed_until_the_run_has_ended(hf: Holdfast, client: Clien
     assert told[-1] == "RUN_CANCELLED"
 
 
-def test_a_question_that_waits_for_news_is_waited_for(
-    hf: Holdfast, client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_long_poll_is_waited_for(hf: Holdfast, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     run = hf.jobs["letters.greet"].using(queue="unserved").submit(name="Waits")
-    told = client.news(run.id).events[-1][0]
+    told = client.timeline_page(run.id).events[-1][0]
     http, patience = client._wire._http, []
 
     def asked(*given: Any, request: Any = http.request, **options: Any) -> Any:
@@ -300,22 +292,22 @@ def test_a_question_that_waits_for_news_is_waited_for(
         return request(*given, **options)
 
     monkeypatch.setattr(http, "request", asked)
-    assert client.news(run.id, after=told, wait=0.25).events == ()
+    assert client.timeline_page(run.id, after=told, wait=0.25).events == ()
     assert patience[0] == 30.25
 
 
-def test_following_goes_on_where_it_was(hf: Holdfast, client: Client) -> None:
+def test_following_continues_from_the_last_event(hf: Holdfast, client: Client) -> None:
     run = client.submit("letters.greet", name="Again")
     run.result(20)
     whole = list(client.follow(run))
-    assert [event for _, event in whole] == hf.story(run.id)
+    assert [event for _, event in whole] == hf.timeline(run.id)
     for number, (cursor, _) in enumerate(whole):
         assert list(client.follow(run, after=cursor)) == whole[number + 1 :]
-    assert client.news(run, after=whole[1][0]).events == tuple(whole[2:])
+    assert client.timeline_page(run, after=whole[1][0]).events == tuple(whole[2:])
     assert client.events(kinds=["LOG"], limit=200) == hf.events(kinds=["LOG"], limit=200)
 
 
-def test_a_broken_stream_is_taken_up_where_it_broke(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broken_stream_continues_where_it_broke(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     run = client.submit("letters.greet", name="Broken")
     run.result(20)
     whole = list(client.follow(run))
@@ -361,7 +353,7 @@ def test_frames_are_read_as_the_standard_writes_them() -> None:
     assert list(frames(iter(lines))) == [("message", "a\nb"), ("end", "{}")]
 
 
-def test_many_wait_without_a_thread_each_and_leave_nothing_behind(
+def test_many_waits_need_no_thread_each_and_leave_nothing_behind(
     hf: Holdfast, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []

@@ -1,4 +1,4 @@
-"""The API from outside: what it takes and what it answers."""
+"""The endpoints of the API: requests and responses."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import httpx
 import pytest
 from starlette.requests import ClientDisconnect
 from tests.sample_app import sample_app
-from tests.web.conftest import Server, serving
+from tests.web.conftest import Server
 
 from holdfast import Context, Holdfast
 from holdfast.web.api.artifacts import Download, Range
@@ -33,12 +33,6 @@ def hf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Holdfast]:
             ctx.artifact("note.txt", b"Ada")
 
         yield hf
-
-
-@pytest.fixture(scope="module")
-def server(hf: Holdfast) -> Iterator[Server]:
-    with serving(hf) as found:
-        yield found
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +67,7 @@ def problem(answer: httpx.Response) -> tuple[int, str]:
     return answer.status_code, said["code"]
 
 
-def test_a_job_tells_which_arguments_it_takes(admin: httpx.Client) -> None:
+def test_a_job_shows_its_argument_schema(admin: httpx.Client) -> None:
     job = admin.get("/api/jobs/letters.greet").json()
     assert job["doc"] == "Greets someone. And more that no list shows."
     assert job["arguments"]["properties"]["times"] == {"title": "Times", "type": "integer"}
@@ -92,7 +86,7 @@ def test_a_run_is_submitted_once_for_its_idempotency_key(admin: httpx.Client) ->
     assert admin.get(first.headers["location"]).json()["key"] == "k"
 
 
-def test_a_full_queue_says_when_to_come_again(admin: httpx.Client) -> None:
+def test_a_full_queue_answers_with_retry_after(admin: httpx.Client) -> None:
     asked = {"job": "letters.greet", "args": {"name": "Ada"}, "queue": "small"}
     assert admin.post("/api/runs", json=asked).status_code == 201
     full = admin.post("/api/runs", json=asked)
@@ -101,7 +95,7 @@ def test_a_full_queue_says_when_to_come_again(admin: httpx.Client) -> None:
     assert (full.json()["queue"], full.json()["limit"]) == ("small", 1)
 
 
-def test_pages_lead_from_one_to_the_next(hf: Holdfast, admin: httpx.Client) -> None:
+def test_pages_of_a_list_link_by_cursor(hf: Holdfast, admin: httpx.Client) -> None:
     ids = [hf.jobs["letters.greet"].using(tags={"page": "yes"}).submit(name="Ada").id for _ in range(5)]
     found: list[str] = []
     after: str | None = None
@@ -119,7 +113,7 @@ def test_pages_lead_from_one_to_the_next(hf: Holdfast, admin: httpx.Client) -> N
     assert len(by_argument["items"]) == 5
 
 
-def test_what_is_too_long_for_a_list_is_left_to_the_run_itself(hf: Holdfast, admin: httpx.Client) -> None:
+def test_lists_leave_out_long_values(hf: Holdfast, admin: httpx.Client) -> None:
     run = hf.jobs["letters.echo"].using(tags={"long": "yes"}).submit(value="x" * 20_000)
     [listed] = admin.get("/api/runs", params={"tag": "long=yes"}).json()["items"]
     assert (listed["args"], listed["cut"]) == (None, ["args"])
@@ -127,7 +121,7 @@ def test_what_is_too_long_for_a_list_is_left_to_the_run_itself(hf: Holdfast, adm
     assert (len(whole["args"]["value"]), whole["cut"]) == (20_000, [])
 
 
-def test_events_are_told_page_by_page_without_gap_or_repeat(done: str, hf: Holdfast, admin: httpx.Client) -> None:
+def test_events_are_read_page_by_page_without_gap_or_repeat(done: str, hf: Holdfast, admin: httpx.Client) -> None:
     told: list[str] = []
     after: str | None = None
     for _ in range(50):
@@ -137,13 +131,13 @@ def test_events_are_told_page_by_page_without_gap_or_repeat(done: str, hf: Holdf
         after = page["next"]
         if page["ended"]:
             break
-    assert told == [event.kind for event in hf.story(done)]
+    assert told == [event.kind for event in hf.timeline(done)]
     assert page["state"] == "succeeded"
     again = admin.get(f"/api/runs/{done}/events", params={"after": after}).json()
     assert again["events"] == []
 
 
-def test_a_long_poll_ends_with_the_news(hf: Holdfast, admin: httpx.Client) -> None:
+def test_a_long_poll_ends_with_the_next_event(hf: Holdfast, admin: httpx.Client) -> None:
     run = hf.submit("letters.greet", name="Poll")
     first = admin.get(f"/api/runs/{run.id}/events").json()
     quiet = admin.get(f"/api/runs/{run.id}/events", params={"after": first["next"], "wait": 0.05}).json()
@@ -160,25 +154,27 @@ def test_a_long_poll_ends_with_the_news(hf: Holdfast, admin: httpx.Client) -> No
     assert answers[0]["ended"]
 
 
-def test_a_stream_tells_the_same_and_goes_on_where_it_was(done: str, hf: Holdfast, admin: httpx.Client) -> None:
+def test_a_stream_sends_the_same_events_and_resumes(done: str, hf: Holdfast, admin: httpx.Client) -> None:
     path, accept = f"/api/runs/{done}/events", {"Accept": "text/event-stream"}
     whole = admin.get(path, headers=accept)
     assert whole.headers["content-type"].startswith("text/event-stream")
     told = [json.loads(line[6:]) for line in whole.text.splitlines() if line.startswith('data: {"')]
-    assert [event["kind"] for event in told] == [event.kind for event in hf.story(done)]
+    assert [event["kind"] for event in told] == [event.kind for event in hf.timeline(done)]
     rest = admin.get(path, headers=accept | {"Last-Event-ID": told[2]["cursor"]})
     assert [json.loads(line[6:]) for line in rest.text.splitlines() if line.startswith('data: {"')] == told[3:]
     assert admin.get(path, headers=accept | {"Last-Event-ID": told[-1]["cursor"]}).status_code == 204
 
 
-def test_what_operators_do_is_an_event_of_all_runs(hf: Holdfast, server: Server) -> None:
+def test_operator_actions_are_in_the_event_stream_of_all_runs(hf: Holdfast, server: Server) -> None:
     operator = server.client("operator")
     start = operator.get("/api/events", params={"limit": 200}).json()["next"]
     run = hf.submit("letters.greet", name="Op")
     operator.post(f"/api/runs/{run.id}/cancel", json={"reason": "wrong"})
-    [event] = operator.get("/api/events", params={"after": start, "kinds": "OPERATED", "wait": 5}).json()["events"]
-    assert event["data"] == {"by": "operator", "action": "cancel", "what": {"reason": "wrong", "state": "cancelled"}}
-    done = operator.get("/api/operations", params={"limit": 1}).json()
+    [event] = operator.get("/api/events", params={"after": start, "kinds": "OPERATOR_ACTION", "wait": 5}).json()[
+        "events"
+    ]
+    assert event["data"] == {"by": "operator", "action": "cancel", "details": {"reason": "wrong", "state": "cancelled"}}
+    done = operator.get("/api/audit", params={"limit": 1}).json()
     assert done["items"][0]["by"] == "operator"
     assert done["next"] == done["items"][0]["cursor"]
 
@@ -194,7 +190,7 @@ def test_logs_are_found_by_level_and_text(done: str, admin: httpx.Client) -> Non
     assert messages(after=page["next"]) == ["no ink"]
 
 
-def test_steps_have_their_results(done: str, admin: httpx.Client) -> None:
+def test_steps_are_shown_with_their_results(done: str, admin: httpx.Client) -> None:
     [step] = admin.get(f"/api/runs/{done}/steps").json()["items"]
     assert (step["name"], step["result"], step["cut"]) == ("write", "hello Ada", False)
     assert admin.get(f"/api/runs/{done}/steps/write").json() == step
@@ -213,7 +209,7 @@ def test_steps_have_their_results(done: str, admin: httpx.Client) -> None:
         ("lines=1-2", 200, 0, 2048),
     ],
 )
-def test_a_file_comes_whole_or_in_part(
+def test_an_artifact_is_downloaded_whole_or_by_range(
     asked: str | None, status: int, first: int, size: int, files: str, admin: httpx.Client
 ) -> None:
     answer = admin.get(f"/api/runs/{files}/artifacts/data.bin", headers={"Range": asked} if asked else {})
@@ -222,7 +218,7 @@ def test_a_file_comes_whole_or_in_part(
         assert answer.headers["content-range"] == f"bytes {first}-{first + size - 1}/2048"
 
 
-def test_a_file_is_closed_when_nobody_waited_for_it() -> None:
+def test_a_file_is_closed_when_the_client_has_left() -> None:
     async def gone(message: Any = None) -> Any:
         raise OSError("the client is gone")
 
@@ -233,7 +229,7 @@ def test_a_file_is_closed_when_nobody_waited_for_it() -> None:
     assert file.closed
 
 
-def test_files_are_listed_by_the_page(files: str, admin: httpx.Client) -> None:
+def test_artifacts_are_listed_in_pages(files: str, admin: httpx.Client) -> None:
     path, names, after = f"/api/runs/{files}/artifacts", [], None
     for _ in range(4):
         said = admin.get(path, params={"limit": 1} | ({"after": after} if after else {})).json()
@@ -244,7 +240,7 @@ def test_files_are_listed_by_the_page(files: str, admin: httpx.Client) -> None:
     assert names == ["data.bin", "note.txt", "page.html"]
 
 
-def test_a_file_is_known_by_its_checksum(files: str, admin: httpx.Client) -> None:
+def test_an_artifact_has_its_checksum_as_etag(files: str, admin: httpx.Client) -> None:
     path = f"/api/runs/{files}/artifacts/data.bin"
     tag = f'"{hashlib.sha256(CONTENT).hexdigest()}"'
     assert admin.get(path).headers["etag"] == tag
@@ -264,7 +260,9 @@ def test_a_file_is_known_by_its_checksum(files: str, admin: httpx.Client) -> Non
         ("note.txt", "text/plain; charset=utf-8", "inline"),
     ],
 )
-def test_no_file_can_act_in_a_browser(name: str, kind: str, shown: str, files: str, admin: httpx.Client) -> None:
+def test_an_artifact_cannot_run_scripts_in_a_browser(
+    name: str, kind: str, shown: str, files: str, admin: httpx.Client
+) -> None:
     headers = admin.get(f"/api/runs/{files}/artifacts/{name}").headers
     assert headers["content-type"] == kind
     assert headers["content-disposition"] == f'{shown}; filename="{name}"'
@@ -272,7 +270,7 @@ def test_no_file_can_act_in_a_browser(name: str, kind: str, shown: str, files: s
     assert headers["content-security-policy"] == "default-src 'none'; sandbox"
 
 
-def test_all_that_match_are_cancelled_by_a_run_in_the_background(hf: Holdfast, admin: httpx.Client) -> None:
+def test_all_matching_runs_are_cancelled_by_a_background_run(hf: Holdfast, admin: httpx.Client) -> None:
     job = hf.jobs["letters.greet"].using(tags={"bulk": "yes"}, queue="held")
     ids = [job.submit(name="Ada").id for _ in range(3)]
     answer = admin.post("/api/runs/cancel", json={"tag": "bulk=yes", "state": "queued", "reason": "too many"})
@@ -299,28 +297,28 @@ def test_a_slot_is_triggered_once(admin: httpx.Client, hf: Holdfast) -> None:
     assert admin.post(f"{path}/resume").json()["paused_at"] is None
 
 
-def test_an_operator_steers_and_an_admin_sets_limits_and_passes(server: Server) -> None:
+def test_operators_control_runs_and_admins_manage_limits_and_tokens(server: Server) -> None:
     operator, admin = server.client("operator"), server.client("admin")
     assert operator.post("/api/queues/q/pause", json={}).status_code == 200
     assert operator.post("/api/queues/q/resume").json()["paused_at"] is None
     assert admin.post("/api/queues/q/limit", json={"max_queued": 1}).json()["max_queued"] == 1
     assert admin.post("/api/queues/q/limit", json={"concurrency": 2}).json()["max_queued"] == 1
     assert admin.post("/api/queues/q/limit", json={"max_queued": None}).json()["max_queued"] is None
-    given = admin.post("/api/passes", json={"name": "eve", "role": "viewer"}).json()
+    given = admin.post("/api/tokens", json={"name": "eve", "role": "viewer"}).json()
     eve = httpx.Client(base_url=server.url, headers={"Authorization": f"Bearer {given['token']}"})
     with eve:
         assert eve.get("/api/jobs").status_code == 200
-    assert given["token"] not in admin.get("/api/passes").text
-    assert admin.delete("/api/passes/eve").status_code == 204
+    assert given["token"] not in admin.get("/api/tokens").text
+    assert admin.delete("/api/tokens/eve").status_code == 204
 
 
-def test_a_wrong_method_names_the_right_ones_and_broken_json_is_a_problem(admin: httpx.Client) -> None:
+def test_a_wrong_method_lists_the_allowed_ones_and_invalid_json_is_a_problem(admin: httpx.Client) -> None:
     wrong = admin.delete("/api/runs")
     assert wrong.headers["allow"] == "GET, POST"
     assert problem(admin.post("/api/runs", content=b"{", headers={"Content-Type": "application/json"}))[0] == 422
 
 
-def test_a_slip_of_the_server_shows_a_mark_and_nothing_else(
+def test_an_internal_error_shows_only_its_reference(
     admin: httpx.Client, hf: Holdfast, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def slip() -> None:
@@ -328,7 +326,7 @@ def test_a_slip_of_the_server_shows_a_mark_and_nothing_else(
 
     monkeypatch.setattr(hf.queues, "list", slip)
     answer = admin.get("/api/queues")
-    assert problem(answer) == (500, "unforeseen")
+    assert problem(answer) == (500, "internal_error")
     assert "swordfish" not in answer.text
     [record] = [record for record in caplog.records if record.name == "holdfast.web"]
     assert answer.json()["incident"] in record.getMessage()

@@ -1,4 +1,4 @@
-"""What pages are made of: texts, errors, addresses, timelines, and the files of others that we carry along."""
+"""Parts of pages: texts, errors, links, timelines and vendored files."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from starlette.datastructures import QueryParams
-from tests.web.pages import parse
+from tests.web.parsed_page import parse
 
 import holdfast.web
 from holdfast.support.errors import InvalidArguments
 from holdfast.support.text import steers
 from holdfast.web import text_filters
-from holdfast.web.dashboard.filter_query import asked
+from holdfast.web.dashboard import filter_query
 from holdfast.web.dashboard.timeline import Bar, Timeline
 from holdfast.web.dashboard.tracebacks import chain
 
@@ -25,7 +25,7 @@ WEB = Path(holdfast.web.__file__).parent
 
 
 @given(st.text(alphabet=st.characters(codec=None), max_size=300), st.integers(0, 200))
-def test_whatever_a_text_is_it_is_shown_as_text_that_steers_nothing(text: str, limit: int) -> None:
+def test_any_text_is_shown_as_text_without_control_characters(text: str, limit: int) -> None:
     shown = str(text_filters.shown(text, limit))
     page = parse(shown)
     assert {tag for tag, _ in page.elements} <= {"span"}
@@ -34,7 +34,7 @@ def test_whatever_a_text_is_it_is_shown_as_text_that_steers_nothing(text: str, l
     shown.encode()
 
 
-def test_what_steers_is_spelled_out_and_marked() -> None:
+def test_control_characters_are_escaped_and_marked() -> None:
     assert text_filters.shown("a\x1b[0m<b>") == 'a<span class="mark">\\x1b</span>[0m&lt;b&gt;'
     assert text_filters.shown("\u202e\u2066x") == '<span class="mark">\\u202e\\u2066</span>x'
     assert text_filters.line("one\ntwo") == 'one<span class="mark">\\n</span>two'
@@ -63,12 +63,12 @@ def test_json_that_is_long_is_shown_as_it_is_stored() -> None:
         (90000, "1 d 1 h"),
     ],
 )
-def test_durations_are_said_as_people_say_them(seconds: float, said: str) -> None:
+def test_durations_are_shown_in_ordinary_units(seconds: float, said: str) -> None:
     assert text_filters.duration(seconds) == said
     assert text_filters.duration(timedelta(seconds=seconds)) == said
 
 
-def test_an_error_is_taken_apart_from_the_last_exception_to_the_first() -> None:
+def test_an_error_is_split_from_the_last_exception_to_the_first() -> None:
     try:
         try:
             try:
@@ -92,20 +92,20 @@ def test_an_error_is_taken_apart_from_the_last_exception_to_the_first() -> None:
 
 
 @given(st.text(max_size=400))
-def test_any_text_is_an_error(text: str) -> None:
+def test_any_text_can_be_parsed_as_an_error(text: str) -> None:
     assert chain(text)
     assert chain(f"Traceback (most recent call last):\n{text}")
 
 
-def test_an_address_goes_older_and_newer_and_keeps_its_words() -> None:
-    first = asked(QueryParams("state=failed&job=a+b&arg=x%3D1,y.z%3D2"))
+def test_paging_links_keep_the_filter_of_the_address() -> None:
+    first = filter_query.parse(QueryParams("state=failed&job=a+b&arg=x%3D1,y.z%3D2"))
     assert first.filter.args == {"x": "1", "y.z": "2"}
-    second = asked(QueryParams(first.older("cursor-2")))
-    third = asked(QueryParams(second.older("cursor-3")))
+    second = filter_query.parse(QueryParams(first.older("cursor-2")))
+    third = filter_query.parse(QueryParams(second.older("cursor-3")))
     assert (third.after, third.trail) == ("cursor-3", ("", "cursor-2"))
-    assert asked(QueryParams(third.newer)) == second
-    assert asked(QueryParams(second.newer)) == first
-    assert asked(QueryParams(third.query(state="queued"))).words == {
+    assert filter_query.parse(QueryParams(third.newer)) == second
+    assert filter_query.parse(QueryParams(second.newer)) == first
+    assert filter_query.parse(QueryParams(third.query(state="queued"))).words == {
         "state": "queued",
         "job": "a b",
         "arg": "x=1,y.z=2",
@@ -115,12 +115,12 @@ def test_an_address_goes_older_and_newer_and_keeps_its_words() -> None:
 @pytest.mark.parametrize(
     "query", ["since=0001-01-01T00:00%2B14:00", "until=soon", "arg=%3D1", "tag=x", "error=" + "x" * 1001]
 )
-def test_words_that_make_no_sense_are_refused(query: str) -> None:
+def test_invalid_filter_values_are_refused(query: str) -> None:
     with pytest.raises(InvalidArguments):
-        asked(QueryParams(query)).filter  # noqa: B018
+        filter_query.parse(QueryParams(query)).filter  # noqa: B018
 
 
-def test_a_timeline_of_an_instant_can_be_drawn() -> None:
+def test_a_timeline_without_duration_can_be_drawn() -> None:
     at = datetime(2026, 1, 1, tzinfo=UTC)
     line = Timeline(start=at, end=at, rows=(), left=0)
     assert line.share(at) == 0
@@ -129,7 +129,7 @@ def test_a_timeline_of_an_instant_can_be_drawn() -> None:
     assert (line.share(at + timedelta(seconds=5)), line.share(at + timedelta(hours=1))) == (50, 100)
 
 
-def test_the_vendored_files_are_as_they_came() -> None:
+def test_the_vendored_files_are_unchanged() -> None:
     folder = WEB / "static" / "vendor"
     said = dict(re.findall(r"\| `([^`]+)` .*\| ([0-9a-f]{64}) \|", (folder / "README.md").read_text()))
     found = {

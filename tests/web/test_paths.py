@@ -1,4 +1,4 @@
-"""Paths: links by the names of routes, right wherever the router is mounted."""
+"""Paths: links by route name are correct wherever the router is mounted."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ def asked(app: FastAPI, root_path: str = "") -> Request:
     return Request(scope | {"app": app, "router": app.router, "root_path": root_path, "query_string": b""})
 
 
-def test_a_name_gives_a_quoted_path_under_every_mount(sqlite_url: str) -> None:
+def test_a_route_name_gives_a_quoted_path_under_every_mount(sqlite_url: str) -> None:
     with Holdfast(sqlite_url) as hf:
-        site, paths = Site(hf, token="x" * 40), Paths()
+        site, paths = Site(hf, admin_token="x" * 40), Paths()
         plain, mounted = FastAPI(), FastAPI()
         plain.include_router(site.router())
         mounted.include_router(site.router(), prefix="/work/holdfast")
@@ -32,12 +32,12 @@ def test_a_name_gives_a_quoted_path_under_every_mount(sqlite_url: str) -> None:
             assert paths.find(asked(plain), "holdfast.run", {}) is None
 
 
-def test_pages_mounted_under_a_prefix_link_to_each_other(server: Serve, sqlite_url: str) -> None:
+def test_pages_mounted_under_a_prefix_link_to_each_other(serve: Serve, sqlite_url: str) -> None:
     with Holdfast(sqlite_url) as hf:
         run = hf.job(name="work")(lambda: None).submit()
         app = FastAPI()
-        app.include_router(hf.router(token="a-token-that-only-these-tests-know"), prefix="/work")
-        client = server(hf, app=app).client("admin", headers={"Accept": "text/html"})
+        app.include_router(hf.router(admin_token="a-token-that-only-these-tests-know"), prefix="/work")
+        client = serve(hf, app=app).client("admin", headers={"Accept": "text/html"})
         for path in (
             "/work/runs",
             "/work/queues",

@@ -1,4 +1,4 @@
-"""Event streams: everything once, from any cursor on, whoever reads slowly or leaves."""
+"""Event streams: every event once, from any cursor, with slow and leaving readers."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.conftest import Database
+from tests.fixtures import Database
 from tests.web.conftest import TOKEN, Serve, Server
-from tests.web.wire import STREAM, Sent, sent, whole
+from tests.web.event_stream import STREAM, StreamEvent, read_events, read_stream
 
 from holdfast import Context, Holdfast, Retry, StoreUnavailable
 from holdfast.runs.events import record
@@ -27,7 +27,7 @@ def prepared(hf: Holdfast) -> Manual:
     def work(ctx: Context, fail_first: bool = False) -> int:
         ctx.step("read", lambda: 1)
         ctx.progress(0.5)
-        if fail_first and ctx.attempt == 1:
+        if fail_first and ctx.run.claim == 1:
             raise ValueError("once")
         ctx.step("write", lambda: 2)
         return 3
@@ -35,24 +35,24 @@ def prepared(hf: Holdfast) -> Manual:
     return Manual(hf)
 
 
-def test_a_stream_tells_the_whole_story_from_every_cursor_on_without_gap_or_repeat(hf: Holdfast, server: Serve) -> None:
+def test_a_stream_sends_the_whole_timeline_from_any_cursor_without_gap_or_repeat(hf: Holdfast, serve: Serve) -> None:
     manual = prepared(hf)
     run = hf.submit("work", fail_first=True)
     manual.run_all()
-    client = server(hf).client("viewer")
+    client = serve(hf).client("viewer")
     path = f"/api/runs/{run.id}/events"
-    *events, end = whole(client, path)
+    *events, end = read_stream(client, path)
     assert (end.event, end.id) == ("end", None)
-    assert [event.id for event in events] == [cursor for cursor, _ in hf.news(run.id).events]
-    assert Counter(event.told["kind"] for event in events) == Counter(event.kind for event in hf.story(run.id))
+    assert [event.id for event in events] == [cursor for cursor, _ in hf.timeline_page(run.id).events]
+    assert Counter(event.json["kind"] for event in events) == Counter(event.kind for event in hf.timeline(run.id))
     for number, event in enumerate(events[:-1]):
-        assert whole(client, path, after=event.id)[:-1] == events[number + 1 :]
+        assert read_stream(client, path, after=event.id)[:-1] == events[number + 1 :]
     with client.stream("GET", path, headers=STREAM | {"Last-Event-ID": str(events[-1].id)}) as answer:
         assert answer.status_code == 204  # or a browser would come back for ever
-    assert [one.event for one in whole(client, f"{path}?after={events[-1].id}")] == ["end"]
+    assert [one.event for one in read_stream(client, f"{path}?after={events[-1].id}")] == ["end"]
 
 
-def test_a_stream_of_no_run_or_from_no_cursor_is_refused(shared: Server) -> None:
+def test_a_stream_with_an_unknown_run_or_an_invalid_cursor_is_refused(shared: Server) -> None:
     client = shared.client("viewer")
     assert client.get("/api/runs/none/events", headers=STREAM).json()["code"] == "run_not_found"
 
@@ -66,13 +66,13 @@ def test_a_stream_of_no_run_or_from_no_cursor_is_refused(shared: Server) -> None
 
 
 @contextlib.contextmanager
-def reading(client: httpx.Client, path: str, **headers: str) -> Iterator[Iterator[Sent]]:
+def reading(client: httpx.Client, path: str, **headers: str) -> Iterator[Iterator[StreamEvent]]:
     with client.stream("GET", path, headers=STREAM | headers, timeout=60) as answer:
         assert answer.status_code == 200, answer.read()
-        yield sent(answer.iter_lines())
+        yield read_events(answer.iter_lines())
 
 
-def test_events_come_as_they_happen_to_a_stream_and_to_a_long_poll(live: Holdfast, server: Serve) -> None:
+def test_streams_and_long_polls_receive_events_as_they_happen(live: Holdfast, serve: Serve) -> None:
     began, go_on = threading.Event(), threading.Event()
 
     @live.job(name="slow")
@@ -81,7 +81,7 @@ def test_events_come_as_they_happen_to_a_stream_and_to_a_long_poll(live: Holdfas
         began.set()
         go_on.wait(60)
 
-    client = server(live).client("viewer")
+    client = serve(live).client("viewer")
     run = live.submit("slow")
     path = f"/api/runs/{run.id}/events"
     queued = client.get(path).json()
@@ -91,23 +91,23 @@ def test_events_come_as_they_happen_to_a_stream_and_to_a_long_poll(live: Holdfas
     asking = threading.Thread(target=lambda: polled.append(client.get(path, params=ask).json()))
     asking.start()
     with reading(client, path) as events, live.worker():
-        assert next(events).told["kind"] == "RUN_QUEUED"
+        assert next(events).json["kind"] == "RUN_QUEUED"
         assert began.wait(60)
         kinds = []
         while "STEP_FINISHED" not in kinds:  # told while the run goes on
-            kinds.append(next(events).told["kind"])
+            kinds.append(next(events).json["kind"])
         go_on.set()
-        kinds += [event.told["kind"] for event in events if event.event == "message"]
+        kinds += [event.json["kind"] for event in events if event.event == "message"]
     asking.join(60)
     assert polled[0]["events"][0]["kind"] == "RUN_STARTED"
     assert kinds == ["RUN_STARTED", "STEP_STARTED", "STEP_FINISHED", "RUN_SUCCEEDED"]
 
 
-def test_events_of_all_runs_are_told_in_the_order_of_their_commits(postgres_url: str, server: Serve) -> None:
+def test_events_of_all_runs_are_sent_in_the_order_of_their_commits(postgres_url: str, serve: Serve) -> None:
     database = Database(postgres_url)
     with Holdfast(postgres_url) as hf:
         hf.start()
-        client = server(hf).client("viewer")
+        client = serve(hf).client("viewer")
         insert = (
             "insert into holdfast_events (run_id, kind, data, happened_at) values (null, 'LOG', '{{\"n\": {}}}', now())"
         )
@@ -116,7 +116,7 @@ def test_events_of_all_runs_are_told_in_the_order_of_their_commits(postgres_url:
             early.execute(insert.format(1))  # has its number, and is not committed
             database.run(insert.format(2))
             told: list[int] = []
-            reader = threading.Thread(target=lambda: told.extend(next(events).told["data"]["n"] for _ in range(2)))
+            reader = threading.Thread(target=lambda: told.extend(next(events).json["data"]["n"] for _ in range(2)))
             reader.start()
             # Everything in between is looked at at least twice before the one that began first ends.
             reader.join(2.5)
@@ -127,7 +127,7 @@ def test_events_of_all_runs_are_told_in_the_order_of_their_commits(postgres_url:
         assert [event.data["n"] for _, event in hf.events(kinds=["LOG"]).events] == told
 
 
-def test_a_page_is_told_that_something_changed_and_not_too_often(shared: Server) -> None:
+def test_a_page_is_notified_of_changes_at_a_limited_rate(shared: Server) -> None:
     @shared.hf.job(name="changing")
     def changing() -> None: ...
 
@@ -157,11 +157,9 @@ def test_a_page_is_told_that_something_changed_and_not_too_often(shared: Server)
     assert took >= 1.2
 
 
-def test_no_more_streams_are_opened_than_may_be_and_all_end_when_the_server_stops(
-    sqlite_url: str, server: Serve
-) -> None:
+def test_the_number_of_streams_is_limited_and_all_end_when_the_server_stops(sqlite_url: str, serve: Serve) -> None:
     with Holdfast(sqlite_url, max_streams=2) as hf:
-        served = server(hf)
+        served = serve(hf)
         client = served.client("viewer")
         with reading(client, "/live"), reading(client, "/live"):
             refused = client.get("/live", headers=STREAM)
@@ -185,8 +183,8 @@ def eventually_closed(served: Server) -> None:
     raise AssertionError(f"{served.site.streams.open} streams are still open")
 
 
-def test_a_reader_that_takes_nothing_is_no_ones_burden_and_is_let_go(
-    sqlite_url: str, server: Serve, monkeypatch: pytest.MonkeyPatch
+def test_a_reader_that_does_not_read_is_disconnected(
+    sqlite_url: str, serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("holdfast.web.live.sse.STUCK", 1.0)
     with Holdfast(sqlite_url) as hf:
@@ -198,18 +196,18 @@ def test_a_reader_that_takes_nothing_is_no_ones_burden_and_is_let_go(
         long = [Event(run_id=run.id, kind="LOG", data={"message": "x" * 5000}) for _ in range(2000)]
         hf.do(lambda tx: record(tx, long))
         hf.cancel(run.id)
-        served = server(hf)
+        served = serve(hf)
         with socket.socket() as deaf:
             deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             deaf.connect(("127.0.0.1", served.port))
             head = f"GET /api/runs/{run.id}/events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n"
             deaf.sendall(f"{head}Accept: text/event-stream\r\n\r\n".encode())
-            found = whole(served.client("viewer"), f"/api/runs/{run.id}/events")
+            found = read_stream(served.client("viewer"), f"/api/runs/{run.id}/events")
             assert len(found) > 2000  # another one reads it all meanwhile
             eventually_closed(served)
 
 
-def test_a_quiet_stream_says_that_it_is_still_there(shared: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_quiet_stream_sends_keep_alive_comments(shared: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("holdfast.web.live.streams.KEEP_ALIVE", 0.2)
 
     @shared.hf.job(name="quiet")
@@ -221,7 +219,7 @@ def test_a_quiet_stream_says_that_it_is_still_there(shared: Server, monkeypatch:
             assert ": still here" in answer.iter_lines()
 
 
-def test_streams_survive_a_database_that_is_away_for_a_moment(tmp_path: Path, server: Serve) -> None:
+def test_streams_survive_a_short_outage_of_the_database(tmp_path: Path, serve: Serve) -> None:
     there, away = tmp_path / "there", tmp_path / "away"
     there.mkdir()
     with Holdfast(f"sqlite:///{there / 'work.db'}") as hf:
@@ -230,9 +228,9 @@ def test_streams_survive_a_database_that_is_away_for_a_moment(tmp_path: Path, se
         def nothing() -> None: ...
 
         run = hf.submit("nothing")
-        served = server(hf)
+        served = serve(hf)
         with reading(served.client("admin"), f"/api/runs/{run.id}/events") as events:
-            assert next(events).told["kind"] == "RUN_QUEUED"
+            assert next(events).json["kind"] == "RUN_QUEUED"
             # The folder, not the file: a file that is missing would be made anew, and be empty.
             there.rename(away)
             hf.store.close()
@@ -240,4 +238,4 @@ def test_streams_survive_a_database_that_is_away_for_a_moment(tmp_path: Path, se
                 hf.snapshot(run.id)
             away.rename(there)
             hf.cancel(run.id)
-            assert next(events).told["kind"] == "RUN_CANCELLED"
+            assert next(events).json["kind"] == "RUN_CANCELLED"

@@ -1,4 +1,4 @@
-"""Uploads: bounded while they come, judged by what they are, and nothing is left behind."""
+"""Uploads: bounded while they are received, checked by content, and nothing is left behind."""
 # No postponed annotations: FastAPI could not see what the endpoints close over.
 
 import hashlib
@@ -27,7 +27,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def uploading(place: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     with Holdfast(f"sqlite:///{tmp_path_factory.mktemp('db') / 'work.db'}", max_body_bytes=10_000) as hf:
-        site = Site(hf, token=TOKEN)
+        site = Site(hf, admin_token=TOKEN)
         own = site.resource("/documents")
 
         @own.post("")
@@ -63,7 +63,7 @@ def send(server: Server, *files: tuple[str, bytes], **fields: str) -> httpx.Resp
     return server.client("operator").post("/documents", files=named, data=fields)
 
 
-def test_files_and_fields_come_as_they_were_sent(uploading: Server) -> None:
+def test_files_and_fields_arrive_as_they_were_sent(uploading: Server) -> None:
     answer = send(uploading, ("../../etc/a\u202e.pdf", DOCUMENT), ("b.png", b"\x89PNG\r\n\x1a\n"), note="für dich")
     assert answer.status_code == 200, answer.text
     digest = hashlib.sha256(DOCUMENT).hexdigest()
@@ -82,7 +82,7 @@ def test_files_and_fields_come_as_they_were_sent(uploading: Server) -> None:
         ([("a.pdf", DOCUMENT)] * 3, 413, "body_too_large"),
     ],
 )
-def test_what_is_too_much_or_not_what_it_should_be_is_refused(
+def test_uploads_that_are_too_large_or_of_the_wrong_kind_are_refused(
     uploading: Server, files: list[tuple[str, bytes]], status: int, code: str
 ) -> None:
     answer = send(uploading, *files)
@@ -96,7 +96,7 @@ def test_a_body_over_all_limits_is_not_read(uploading: Server) -> None:
         assert raw.makefile("rb").readline().split()[1] == b"413"
 
 
-def test_what_is_no_form_or_a_broken_one_is_refused(uploading: Server) -> None:
+def test_a_body_that_is_not_a_valid_form_is_refused(uploading: Server) -> None:
     client = uploading.client("operator")
     assert client.post("/documents", content=DOCUMENT).json()["code"] == "unsupported_type"
     form = {"Content-Type": "multipart/form-data; boundary=b"}
@@ -115,7 +115,7 @@ def test_what_is_no_form_or_a_broken_one_is_refused(uploading: Server) -> None:
     ],
     ids=["a long header", "many headers", "a long field", "many fields"],
 )
-def test_what_is_no_file_is_bounded_too(uploading: Server, parts: list[str], status: int, code: str) -> None:
+def test_form_fields_are_bounded_too(uploading: Server, parts: list[str], status: int, code: str) -> None:
     form = "".join(f"--b\r\nContent-Disposition: form-data; {part}\r\n" for part in parts) + "\r\n--b--\r\n"
     headers = {"Content-Type": "multipart/form-data; boundary=b"}
     answer = uploading.client("operator").post("/documents", content=form.encode(), headers=headers)
@@ -128,7 +128,7 @@ def test_a_boundary_that_is_too_long_is_refused(uploading: Server) -> None:
     assert (answer.status_code, answer.json()["code"]) == (400, "upload_broken")
 
 
-def test_who_leaves_in_the_middle_leaves_nothing_behind(uploading: Server, place: Path) -> None:
+def test_an_aborted_upload_leaves_no_file(uploading: Server, place: Path) -> None:
     with socket.create_connection(("127.0.0.1", uploading.port), timeout=60) as raw:
         head = f"POST /documents HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n"
         part = 'Content-Disposition: form-data; name="document"; filename="a.pdf"'
@@ -141,7 +141,7 @@ def test_who_leaves_in_the_middle_leaves_nothing_behind(uploading: Server, place
         assert list(place.iterdir())
 
 
-def test_a_form_of_a_page_brings_its_token_in_its_address(uploading: Server) -> None:
+def test_a_page_form_sends_its_csrf_token_in_the_address(uploading: Server) -> None:
     client = uploading.client("operator", cookie=True)
     token = client.headers.pop("X-CSRF-Token")
     files = {"document": ("a.pdf", DOCUMENT)}

@@ -1,1 +1,1 @@
-"""Endpoints: the addresses of ade, one file for each noun; a program gets JSON there, a browser a page."""
+"""Endpoints: the routes of ade, one file per noun; each answers programs with JSON and browsers with a page."""

@@ -1,5 +1,5 @@
-"""/documents: spreadsheets to be normalised."""
-# No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
+"""/documents: the uploaded spreadsheets."""
+# No `from __future__ import annotations` here: FastAPI could not resolve `site`, which the annotations use.
 
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -11,8 +11,8 @@ from starlette.concurrency import run_in_threadpool
 
 from apps.ade import configurations, documents
 from apps.ade.endpoints import schemas
-from apps.ade.endpoints.schemas import FILE, USUAL, Document, Documents, Id, Limit
-from apps.ade.jobs import database, given
+from apps.ade.endpoints.schemas import DEFAULT_LIMIT, FILE, Document, Documents, Id, Limit
+from apps.ade.jobs import database, settings
 from apps.ade.tables import Document as Row
 from apps.ade.tables import Workspace
 from holdfast.web import Problem, Site, Upload, Who, takes, wants_page
@@ -36,12 +36,12 @@ FORM = {
 def router(site: Site) -> APIRouter:
     pages = site.resource(tags=["documents"])
 
-    @pages.get("/documents", name="ade.documents", response_model=Documents, summary="The newest documents")
+    @pages.get("/documents", name="ade.documents", response_model=Documents, summary="List the newest documents")
     def list_documents(
         request: Request,
         who: Annotated[Who, Depends(site.viewer)],
         workspace_id: Id | None = None,
-        limit: Limit = USUAL,
+        limit: Limit = DEFAULT_LIMIT,
     ) -> Any:
         with database.read() as session:
             if not wants_page(request):
@@ -57,7 +57,7 @@ def router(site: Site) -> APIRouter:
                 shown=shown,
                 documents=documents.listed(session, shown.id, limit=limit) if shown else [],
                 configurations=configurations.listed(session, shown.id) if shown else [],
-                most=given.max_document_bytes,
+                max_bytes=settings.max_document_bytes,
             )
 
     @pages.post(
@@ -68,31 +68,31 @@ def router(site: Site) -> APIRouter:
         openapi_extra=FORM,
         summary="Upload a CSV or XLSX file",
     )
-    @takes(given.max_document_bytes + 100_000)
+    @takes(settings.max_document_bytes + 100_000)
     async def upload_document(request: Request, workspace_id: Id, who: Annotated[Who, Depends(site.operator)]) -> Any:
-        """Told by its content, not its name. The same bytes are kept once."""
-        most = given.max_document_bytes
-        async with site.uploads.receive(request, accepts=documents.kind_of, most_bytes=most) as received:
+        """The type is judged by the content, not by the file name. The same bytes are stored only once."""
+        max_bytes = settings.max_document_bytes
+        async with site.uploads.receive(request, accepts=documents.kind_of, most_bytes=max_bytes) as received:
             if not received.files:
-                raise Problem("file_missing", "a form with a file is wanted", status=422)
+                raise Problem("file_missing", "the form has no file; send one as multipart/form-data", status=422)
             row = await run_in_threadpool(_add, workspace_id, received.files[0])
         if wants_page(request):
             return RedirectResponse(f"{request.url_for('ade.documents').path}?workspace_id={workspace_id}", 303)
         return schemas.document(request, row)
 
-    @pages.get("/documents/{document_id}", name="ade.document", summary="One document")
+    @pages.get("/documents/{document_id}", name="ade.document", summary="Get a document")
     def get_document(request: Request, document_id: Id, who: Annotated[Who, Depends(site.viewer)]) -> Document:
-        return schemas.document(request, _found(document_id))
+        return schemas.document(request, _get(document_id))
 
     @pages.get(
         "/documents/{document_id}/content",
         name="ade.content",
         response_class=Response,
         responses=FILE,
-        summary="The file as it was uploaded",
+        summary="Download the file as it was uploaded",
     )
     def download_document(document_id: Id, who: Annotated[Who, Depends(site.viewer)]) -> Response:
-        row = _found(document_id)
+        row = _get(document_id)
         headers = {
             "Content-Disposition": f"attachment; filename*=UTF-8''{quote(row.name, safe='')}",
             "Content-Length": str(row.size),
@@ -120,7 +120,7 @@ def _add(workspace_id: str, file: Upload) -> Row:
         )
 
 
-def _found(document_id: str) -> Row:
+def _get(document_id: str) -> Row:
     with database.read() as session:
         row = session.get(Row, document_id)
         if row is None:

@@ -1,4 +1,4 @@
-"""Schemas: what the API answers and takes. Names here are promises; a request with an unknown name is refused."""
+"""Schemas: the request and response bodies of the API. Requests with an unknown field are refused."""
 
 import json
 from datetime import datetime
@@ -15,17 +15,17 @@ from apps.ade.tables import Document as DocumentRow
 from apps.ade.tables import Version as VersionRow
 from apps.ade.tables import Workspace as WorkspaceRow
 
-MOST, USUAL = 200, 50
+MAX_LIMIT, DEFAULT_LIMIT = 200, 50
 STREAM: dict[int | str, dict[str, Any]] = {
     200: {
         "content": {"text/event-stream": {"schema": {"type": "string"}}},
-        "description": "What happens, as it happens.",
+        "description": "An event stream that ends with the event `end`.",
     }
 }
 FILE: dict[int | str, dict[str, Any]] = {
     200: {
         "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
-        "description": "Its bytes.",
+        "description": "The content of the file.",
     }
 }
 Id = Annotated[str, StringConstraints(min_length=1, max_length=40, pattern=r"^[0-9a-zA-Z]+$")]
@@ -33,22 +33,22 @@ Name = Annotated[
     str, StringConstraints(min_length=1, max_length=100, strip_whitespace=True, pattern=r"^[^\x00-\x1f\x7f]*$")
 ]
 FileName = Annotated[str, StringConstraints(max_length=200, pattern=r"^[^\x00]*$")]
-Number = Annotated[int, Field(ge=1, le=2_000_000_000, description="Which version; the newest if it is not given.")]
-Limit = Annotated[int, Field(ge=1, le=MOST, description="At most so many.")]
+Number = Annotated[int, Field(ge=1, le=2_000_000_000, description="A version; the current one by default.")]
+Limit = Annotated[int, Field(ge=1, le=MAX_LIMIT, description="The most items to return.")]
 Files = Annotated[
     dict[str, str],
-    Field(description="Path → text. `ade.toml` is one of them.", examples=[{"ade.toml": "…", "rules.py": "…"}]),
+    Field(description="Path → text. `ade.toml` is required.", examples=[{"ade.toml": "…", "rules.py": "…"}]),
 ]
 
 
 class RequestBody(BaseModel):
-    """What the API takes."""
+    """Base of the request bodies."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class Schema(BaseModel):
-    """What the API says."""
+    """Base of the response bodies."""
 
     model_config = ConfigDict(from_attributes=True, json_schema_serialization_defaults_required=True)
 
@@ -68,7 +68,7 @@ class Workspaces(Schema):
 
 
 class Document(Schema):
-    """A spreadsheet that was uploaded."""
+    """An uploaded spreadsheet."""
 
     id: str
     workspace_id: str
@@ -94,7 +94,7 @@ class NewVersion(RequestBody):
 
 
 class Configuration(Schema):
-    """A user's rules; `version` counts how often they were saved."""
+    """A user's rules; `version` is the current version, counted from 1."""
 
     id: str
     workspace_id: str
@@ -112,7 +112,7 @@ class ConfigurationFiles(Configuration):
 
     files: Files
     saved_at: datetime
-    fingerprint: str = Field(description="What a build for these files is known by.")
+    fingerprint: str = Field(description="Identifies the build for these files.")
 
 
 class Build(Schema):
@@ -123,13 +123,13 @@ class Build(Schema):
     configuration_version: int
     fingerprint: str
     status: BuildStatus
-    message: str | None = Field(description="Why it failed, or was cancelled.")
+    message: str | None = Field(description="The reason, if it failed or was cancelled.")
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
     waiting_runs: int
     url: str
-    events_url: str = Field(description="Its log as it is written: an event stream.")
+    events_url: str = Field(description="An event stream with the build's log.")
 
 
 class Builds(Schema):
@@ -141,7 +141,7 @@ class NewRun(RequestBody):
 
 
 class Summary(Schema):
-    """What the engine has counted."""
+    """The counts that the engine reports at the end of a run."""
 
     tables: int | None
     rows_read: int | None
@@ -151,7 +151,7 @@ class Summary(Schema):
 
 
 class Run(Schema):
-    """One execution of the engine for one document. While its build is not ready it is queued, and `build` says why."""
+    """One execution of the engine for one document. It stays queued until its build, shown in `build`, is ready."""
 
     id: str
     workspace_id: str
@@ -160,20 +160,20 @@ class Run(Schema):
     input_document_id: str
     build_id: str
     status: RunStatus
-    message: str | None = Field(description="Why it failed, or was cancelled.")
+    message: str | None = Field(description="The reason, if it failed or was cancelled.")
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
     build: Build
     summary: Summary | None
     url: str
-    events_url: str = Field(description="Its log and what happens to it, as it happens: an event stream.")
+    events_url: str = Field(description="An event stream with the run's events and log.")
     outputs_url: str
 
 
 class Runs(Schema):
     runs: list[Run]
-    next: str | None = Field(description="Go on by ?before=; null at the end.")
+    next: str | None = Field(description="Pass it as ?before= to get the next page; null on the last one.")
 
 
 class Output(Schema):
@@ -189,7 +189,7 @@ class Outputs(Schema):
 
 
 class Sheet(Schema):
-    """The first rows of a sheet, as text; the first of them is the header."""
+    """The first rows of a sheet, as text, starting with the header; `more` is true if the sheet has further rows."""
 
     name: str
     rows: list[list[str]]
@@ -277,5 +277,5 @@ def summary(view: RunView) -> Summary | None:
     result: Any = json.loads(view.snapshot.result) if view.snapshot.result else None
     try:
         return Summary.model_validate(result) if isinstance(result, dict) else None
-    except ValidationError:  # whatever a run has left, the list of all runs is shown
+    except ValidationError:  # a malformed result must not break the list of runs
         return None

@@ -1,5 +1,5 @@
-"""/workspaces: what documents and configurations belong to."""
-# No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
+"""/workspaces: groups of documents and the configurations that apply to them."""
+# No `from __future__ import annotations` here: FastAPI could not resolve `site`, which the annotations use.
 
 from datetime import UTC, datetime
 from typing import Annotated
@@ -20,21 +20,21 @@ from holdfast.web import Problem, Site, Who
 def router(site: Site) -> APIRouter:
     workspaces = site.resource(tags=["workspaces"])
 
-    @workspaces.get("/workspaces", name="ade.workspaces", summary="All workspaces")
+    @workspaces.get("/workspaces", name="ade.workspaces", summary="List the workspaces")
     def list_workspaces(who: Annotated[Who, Depends(site.viewer)]) -> Workspaces:
         with database.read() as session:
-            found = session.scalars(select(Row).order_by(Row.name)).all()
-            return Workspaces(workspaces=[schemas.workspace(each) for each in found])
+            rows = session.scalars(select(Row).order_by(Row.name)).all()
+            return Workspaces(workspaces=[schemas.workspace(row) for row in rows])
 
-    @workspaces.post("/workspaces", status_code=201, summary="A new workspace")
-    def create_workspace(asked: NewWorkspace, who: Annotated[Who, Depends(site.operator)]) -> Workspace:
-        return schemas.workspace(_create(asked.name))
+    @workspaces.post("/workspaces", status_code=201, summary="Create a workspace")
+    def create_workspace(body: NewWorkspace, who: Annotated[Who, Depends(site.operator)]) -> Workspace:
+        return schemas.workspace(_create(body.name))
 
-    @workspaces.post("/workspaces/new", name="ade.begin_workspace", include_in_schema=False)
-    def begin_workspace(
+    @workspaces.post("/workspaces/new", name="ade.new_workspace", include_in_schema=False)
+    def create_workspace_by_form(
         request: Request, name: Annotated[Name, Form()], who: Annotated[Who, Depends(site.operator)]
     ) -> Response:
-        """The same by a form, which leads to its documents."""
+        """Create a workspace, and open the page with its documents."""
         row = _create(name)
         return RedirectResponse(f"{request.url_for('ade.documents').path}?workspace_id={row.id}", 303)
 
@@ -47,5 +47,5 @@ def _create(name: str) -> Row:
         with database.write() as session:
             session.add(row)
     except IntegrityError:
-        raise Problem("workspace_exists", f"there is a workspace {name!r} already", status=409) from None
+        raise Problem("workspace_exists", f"a workspace named {name!r} already exists", status=409) from None
     return row

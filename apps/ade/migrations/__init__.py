@@ -1,7 +1,7 @@
-"""Migrations: ade's tables and views in numbered versions, each applied once, whoever starts first.
+"""Migrations: ade's tables and views in numbered versions, each applied once, even if several processes start at once.
 
-`ade_schema` has a row for each version that was applied. Its primary key decides who applies one: a second process
-that inserts the same number waits for the first, is refused, and looks again.
+`ade_schema` has a row for each applied version. Its primary key decides which process applies one: a second process
+that inserts the same number waits for the first, is refused, and checks again.
 """
 
 from __future__ import annotations
@@ -24,23 +24,24 @@ VERSIONS = Table(
     Column("applied_at", Instant, nullable=False),
 )
 MIGRATIONS: tuple[Apply, ...] = (initial.apply,)
-"""In order: the first one leads to version 1. One that was released is never changed."""
+"""In order; the first one leads to version 1. Never change a released one."""
 
 
 def migrate(connection: Connection, *, prefix: str, migrations: tuple[Apply, ...] = MIGRATIONS) -> None:
-    """Bring the tables up to this version of the code; `prefix` is what the engine's tables begin with."""
+    """Apply the migrations that the database does not have yet; `prefix` is the prefix of Holdfast's tables."""
     VERSIONS.create(connection, checkfirst=True)
-    at = version(connection)
-    if at > len(migrations):
+    current = version(connection)
+    if current > len(migrations):
         raise SchemaTooNew(
-            f"ade's tables are at version {at}, this code knows up to {len(migrations)}: upgrade ade here"
+            f"ade's tables are at version {current}, but this code knows only versions up to {len(migrations)}; "
+            "upgrade ade on this host"
         )
     for number, apply in enumerate(migrations, start=1):
-        if number > at:
+        if number > current:
             connection.execute(insert(VERSIONS).values(version=number, applied_at=datetime.now(UTC)))
             apply(connection, prefix)
 
 
 def version(connection: Connection) -> int:
-    """The version of the tables; 0 where there are none."""
+    """Return the version of the tables; 0 if there are none."""
     return connection.scalar(select(func.max(VERSIONS.c.version))) or 0

@@ -1,6 +1,6 @@
-"""Version 1: the tables as they were first made, and the views that show runs and builds with their states.
+"""Version 1: the first tables, and the views that show runs and builds with their states.
 
-The tables are written out here, beside `apps.ade.tables`, so that a later change of those does not change this.
+The tables repeat those in `apps.ade.tables`, so that a later change there does not change this migration.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ select
     e.started_at,
     e.finished_at
 from ade_run_rows as r
-inner join {engine}run as e on e.id = r.id{exactly}
+inner join {engine}run_view as e on e.id = r.id{exactly}
 """
 BUILDS = """
 create view ade_builds as
@@ -118,30 +118,30 @@ select
     b.version as configuration_version,
     b.fingerprint,
     case
-        when m.stale_at is not null and m.because like 'lost: %' then 'failed'
+        when m.stale_at is not null and m.reason like 'lost: %' then 'failed'
         when e.state = 'running' then 'building'
         when e.state = 'succeeded' then 'ready'
         when e.state = 'timed_out' then 'failed'
         else coalesce(e.state, 'queued')
     end as status,
-    coalesce(case when m.stale_at is not null then m.because end, m.error) as message,
+    coalesce(case when m.stale_at is not null then m.reason end, m.error) as message,
     b.created_at,
     m.started_at,
     m.finished_at
 from ade_build_rows as b
-left join {engine}build as m
+left join {engine}build_view as m
     on
         m.job = 'ade.environment'
         and m.scope = b.configuration_id{exactly}
         and m.fingerprint = b.fingerprint{exactly}
-left join {engine}run as e on e.id = m.run_id
+left join {engine}run_view as e on e.id = m.run_id
 """
 
 
 def apply(connection: Connection, prefix: str) -> None:
-    """Make all of them."""
+    """Create the tables and the views."""
     metadata.create_all(connection, checkfirst=False)
-    # The engine's texts are compared byte by byte; SQL Server does not compare them with others unless told how.
+    # Holdfast's text columns have a binary collation; SQL Server compares them with others only with an explicit one.
     exactly = " collate latin1_general_100_bin2" if connection.dialect.name == "mssql" else ""
     for view in (RUNS, BUILDS):
         connection.execute(text(view.format(engine=prefix, exactly=exactly)))

@@ -1,1 +1,1 @@
-"""Samples: configurations and documents to try."""
+"""Samples: two configurations, and documents to try them on."""

@@ -1,4 +1,4 @@
-"""Makes the sample documents: spreadsheets as people really send them. `python -m apps.ade.samples.make [FOLDER]`."""
+"""Writes the sample documents, spreadsheets as people really send them: `python -m apps.ade.samples.make [FOLDER]`."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from openpyxl import Workbook
 from openpyxl.styles import Font
 
 MEYER = "Meyer & Söhne GmbH"
-TRAP = '=HYPERLINK("http://example.test","Click")'
+FORMULA = '=HYPERLINK("http://example.test","Click")'
 DOCUMENTS = Path(__file__).parent / "documents"
 
 
 def march_invoices(path: Path) -> None:
-    """A title over all columns, a blank row, units in headers, a total, footnotes, texts that look like formulas."""
+    """A title over all columns, blank rows, units in headers, a total, footnotes, and texts that look like formulas."""
     book, sheet = one_sheet("March 2026")
     sheet["A1"] = "Incoming invoices – March 2026"
     sheet["A1"].font = Font(bold=True, size=16)
@@ -28,7 +28,7 @@ def march_invoices(path: Path) -> None:
         ["Baltic Timber OÜ", "BT-10233", date(2026, 3, 2), date(2026, 4, 1), 1250, 0.22, 275, 1525, None],
         [MEYER, "2026/0417", date(2026, 3, 5), date(2026, 3, 19), 980.5, 0.19, 186.3, 1166.8, "urgent"],
         ["Total Energies", "TE-99812", date(2026, 3, 9), date(2026, 4, 8), 412.19, 0.2, 82.44, 494.63, "gas"],
-        [TRAP, "X-1001", date(2026, 3, 11), None, 100, 0.2, 20, 120, "@SUM(A1)"],
+        [FORMULA, "X-1001", date(2026, 3, 11), None, 100, 0.2, 20, 120, "@SUM(A1)"],
         [None] * 9,
         [MEYER, "2026/0502", date(2026, 3, 27), date(2026, 4, 10), 60, 0.19, 11.4, 71.4, "+49 30 1234"],
         [MEYER, "2026/0417", date(2026, 3, 5), date(2026, 3, 19), 980.5, 0.19, 186.3, 1166.8, "sent twice"],
@@ -44,8 +44,8 @@ def march_invoices(path: Path) -> None:
     book.save(path)
 
 
-def quarter_of_a_bookkeeper(path: Path) -> None:
-    """A German export: semicolons, decimal commas, Windows letters, words above and a sum below."""
+def german_export(path: Path) -> None:
+    """A German export: semicolons, decimal commas, Windows encoding, lines above the table and a total below."""
     lines = [
         "Kreditorenbuchhaltung;;;;;;",
         "Mandant: 0815 Holzbau Grün KG;;;;;;",
@@ -65,7 +65,7 @@ def quarter_of_a_bookkeeper(path: Path) -> None:
 
 
 def two_months(path: Path) -> None:
-    """Headers of two rows, a supplier merged down over its invoices, a header repeated per page, a hidden sheet."""
+    """A header of two rows, a supplier merged over its invoices, a header repeated inside the table, a hidden sheet."""
     book = Workbook()
     months: dict[str, list[list[Any]]] = {
         "Jan": [
@@ -104,7 +104,7 @@ def two_months(path: Path) -> None:
 
 
 def american_export(path: Path) -> None:
-    """A byte order mark, month first, dollars, brackets for credits, line breaks inside quotes."""
+    """A byte order mark, dates with the month first, dollars, credits in brackets, and line breaks inside quotes."""
     lines = [
         "Vendor Name,Invoice #,Invoice Date,Due Date,PO Number,Amount,Memo",
         'Acme Corp,INV-1001,1/5/2026,2/4/2026,PO-7781,"$1,234.56","Widgets,\nblue"',
@@ -117,7 +117,7 @@ def american_export(path: Path) -> None:
 
 
 def open_items(path: Path) -> None:
-    """Two tables side by side, then one below with other columns in another order, on one sheet."""
+    """Two tables side by side, and a third one below with other columns, all on one sheet."""
     book, sheet = one_sheet("Open items")
     write_rows(sheet, [["North region", None, None, None, None, "South region"]], top=1)
     header = ["Supplier", "Invoice", "Date", "Amount (EUR)"]
@@ -144,7 +144,7 @@ def open_items(path: Path) -> None:
 
 
 def staff_by_department(path: Path) -> None:
-    """People under rows that name their department, subtotals between, names in one column, a line of units."""
+    """People grouped under rows that name their department, with subtotals, and a row of units below the header."""
     book, sheet = one_sheet("Staff list")
     write_rows(sheet, [["HARBOUR LOGISTICS LTD"], ["Staff list as of 1 March 2026 – confidential"]], top=1)
     sheet.merge_cells("A1:G1")
@@ -170,7 +170,7 @@ def staff_by_department(path: Path) -> None:
 
 
 def personnel_export(path: Path) -> None:
-    """What Excel calls a Unicode text: UTF-16, tabs; first and last names apart, monthly salaries."""
+    """An Excel export as "Unicode text": UTF-16 with tabs; first and last names in two columns, monthly salaries."""
     lines = [
         "Personalnummer\tNachname\tVorname\tAbteilung\tStelle\tGeburtsdatum\tEintrittsdatum"
         "\tWochenstunden\tMonatsgehalt (EUR)",
@@ -184,7 +184,7 @@ def personnel_export(path: Path) -> None:
 
 MAKERS: dict[str, Callable[[Path], None]] = {
     "invoices-march-2026.xlsx": march_invoices,
-    "rechnungen-quartal-1.csv": quarter_of_a_bookkeeper,
+    "rechnungen-quartal-1.csv": german_export,
     "supplier-ledger-jan-feb.xlsx": two_months,
     "vendor-invoices-export.csv": american_export,
     "open-items-by-region.xlsx": open_items,

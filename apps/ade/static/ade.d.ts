@@ -7,14 +7,14 @@ export interface Build {
   configuration_version: number;
   fingerprint: string;
   status: "queued" | "building" | "ready" | "failed" | "cancelled";
-  /** Why it failed, or was cancelled. */
+  /** The reason, if it failed or was cancelled. */
   message: string | null;
   created_at: string;
   started_at: string | null;
   finished_at: string | null;
   waiting_runs: number;
   url: string;
-  /** Its log as it is written: an event stream. */
+  /** An event stream with the build's log. */
   events_url: string;
 }
 
@@ -22,7 +22,7 @@ export interface Builds {
   builds: Array<Build>;
 }
 
-/** A user's rules; `version` counts how often they were saved. */
+/** A user's rules; `version` is the current version, counted from 1. */
 export interface Configuration {
   id: string;
   workspace_id: string;
@@ -33,10 +33,10 @@ export interface Configuration {
 
 /** A configuration with the files of one version. */
 export interface ConfigurationFiles extends Configuration {
-  /** Path → text. `ade.toml` is one of them. */
+  /** Path → text. `ade.toml` is required. */
   files: { [name: string]: string };
   saved_at: string;
-  /** What a build for these files is known by. */
+  /** Identifies the build for these files. */
   fingerprint: string;
 }
 
@@ -44,7 +44,7 @@ export interface Configurations {
   configurations: Array<Configuration>;
 }
 
-/** A spreadsheet that was uploaded. */
+/** An uploaded spreadsheet. */
 export interface Document {
   id: string;
   workspace_id: string;
@@ -73,7 +73,7 @@ export interface LogLine {
 
 export interface NewConfiguration {
   name: string;
-  /** Path → text. `ade.toml` is one of them. */
+  /** Path → text. `ade.toml` is required. */
   files: { [name: string]: string };
 }
 
@@ -82,7 +82,7 @@ export interface NewRun {
 }
 
 export interface NewVersion {
-  /** Path → text. `ade.toml` is one of them. */
+  /** Path → text. `ade.toml` is required. */
   files: { [name: string]: string };
 }
 
@@ -106,7 +106,7 @@ export interface Preview {
   sheets: Array<Sheet>;
 }
 
-/** One execution of the engine for one document. While its build is not ready it is queued, and `build` says why. */
+/** One execution of the engine for one document. It stays queued until its build, shown in `build`, is ready. */
 export interface Run {
   id: string;
   workspace_id: string;
@@ -115,7 +115,7 @@ export interface Run {
   input_document_id: string;
   build_id: string;
   status: "queued" | "running" | "succeeded" | "failed" | "cancelled";
-  /** Why it failed, or was cancelled. */
+  /** The reason, if it failed or was cancelled. */
   message: string | null;
   created_at: string;
   started_at: string | null;
@@ -123,25 +123,25 @@ export interface Run {
   build: Build;
   summary: Summary | null;
   url: string;
-  /** Its log and what happens to it, as it happens: an event stream. */
+  /** An event stream with the run's events and log. */
   events_url: string;
   outputs_url: string;
 }
 
 export interface Runs {
   runs: Array<Run>;
-  /** Go on by ?before=; null at the end. */
+  /** Pass it as ?before= to get the next page; null on the last one. */
   next: string | null;
 }
 
-/** The first rows of a sheet, as text; the first of them is the header. */
+/** The first rows of a sheet, as text, starting with the header; `more` is true if the sheet has further rows. */
 export interface Sheet {
   name: string;
   rows: Array<Array<string>>;
   more: boolean;
 }
 
-/** What the engine has counted. */
+/** The counts that the engine reports at the end of a run. */
 export interface Summary {
   tables: number | null;
   rows_read: number | null;
@@ -165,20 +165,20 @@ export interface Fault {
   what: string;
 }
 
-/** What went wrong, by a stable `code` (docs/reference.md lists them all). */
+/** An error with a stable `code`; docs/reference.md lists all codes. */
 export interface Problem {
   type?: string;
   title: string;
   status: number;
   code: string;
   detail: string;
-  /** Of invalid_request: what does not fit, and where. */
+  /** For invalid_request: what is wrong, and where. */
   errors?: Array<Fault> | null;
-  /** Of queue_full: in so many seconds there may be a place. */
+  /** For queue_full: try again after this many seconds. */
   retry_after?: number | null;
-  /** Of slot_taken: the run that has the slot. */
+  /** For slot_taken: the run that has the slot. */
   run_id?: string | null;
-  /** Of unforeseen: the mark of its trace in the server's log. */
+  /** For internal_error: the id to search for in the server's log. */
   incident?: string | null;
 }
 
@@ -194,68 +194,68 @@ export interface Call<Answer, Path = None, Query = None, Body = undefined> {
 
 /** By the name of each operation. */
 export interface Api {
-  /** GET /workspaces: All workspaces */
+  /** GET /workspaces: List the workspaces */
   list_workspaces: Call<Workspaces>;
-  /** POST /workspaces: A new workspace */
+  /** POST /workspaces: Create a workspace */
   create_workspace: Call<Workspace, None, None, NewWorkspace>;
-  /** GET /documents: The newest documents */
+  /** GET /documents: List the newest documents */
   list_documents: Call<Documents, None, {
     workspace_id?: string | null;
-    /** At most so many. */
+    /** The most items to return. */
     limit?: number;
   }>;
   /** POST /workspaces/{workspace_id}/documents: Upload a CSV or XLSX file */
   upload_document: Call<Document, { workspace_id: string; }, None, ArrayBuffer>;
-  /** GET /documents/{document_id}: One document */
+  /** GET /documents/{document_id}: Get a document */
   get_document: Call<Document, { document_id: string; }>;
-  /** GET /documents/{document_id}/content: The file as it was uploaded */
+  /** GET /documents/{document_id}/content: Download the file as it was uploaded */
   download_document: Call<ArrayBuffer, { document_id: string; }>;
-  /** GET /configurations: All configurations */
+  /** GET /configurations: List the configurations */
   list_configurations: Call<Configurations, None, { workspace_id?: string | null; }>;
-  /** POST /workspaces/{workspace_id}/configurations: A new configuration */
+  /** POST /workspaces/{workspace_id}/configurations: Create a configuration */
   create_configuration: Call<Configuration, { workspace_id: string; }, None, NewConfiguration>;
-  /** GET /configurations/{configuration_id}: A configuration with its files */
+  /** GET /configurations/{configuration_id}: Get a configuration with its files */
   get_configuration: Call<ConfigurationFiles, { configuration_id: string; }, { version?: number | null; }>;
-  /** PUT /configurations/{configuration_id}: Save its files as a new version */
+  /** PUT /configurations/{configuration_id}: Save files as a new version */
   save_configuration: Call<ConfigurationFiles, { configuration_id: string; }, None, NewVersion>;
   /** POST /configurations/{configuration_id}/package: Save the files of a zip as a new version */
   upload_package: Call<ConfigurationFiles, { configuration_id: string; }, None, ArrayBuffer>;
   /** GET /builds: The newest builds */
   list_builds: Call<Builds, None, {
     configuration_id?: string | null;
-    /** At most so many. */
+    /** The most items to return. */
     limit?: number;
   }>;
   /** GET /builds/{build_id}: One build */
   get_build: Call<Build, { build_id: string; }>;
-  /** POST /builds/{build_id}/cancel: Stop a build */
+  /** POST /builds/{build_id}/cancel: Cancel a build */
   cancel_build: Call<Build, { build_id: string; }>;
-  /** GET /builds/{build_id}/events: Its log, live */
+  /** GET /builds/{build_id}/events: Stream the build's log */
   stream_build: Call<ArrayBuffer, { build_id: string; }>;
   /** POST /configurations/{configuration_id}/runs: Queue a run */
   create_run: Call<Run, { configuration_id: string; }, None, NewRun>;
-  /** GET /runs: The newest runs */
+  /** GET /runs: List the newest runs */
   list_runs: Call<Runs, None, {
     status?: "queued" | "running" | "succeeded" | "failed" | "cancelled" | null;
     configuration_id?: string | null;
-    /** At most so many. */
+    /** The most items to return. */
     limit?: number;
     before?: string | null;
   }>;
-  /** GET /runs/{run_id}: One run */
+  /** GET /runs/{run_id}: Get a run */
   get_run: Call<Run, { run_id: string; }>;
   /** POST /runs/{run_id}/cancel: Cancel a run */
   cancel_run: Call<Run, { run_id: string; }>;
-  /** POST /runs/{run_id}/again: Run again: a new run */
+  /** POST /runs/{run_id}/again: Run again, as a new run */
   run_again: Call<Run, { run_id: string; }>;
-  /** GET /runs/{run_id}/events: What happens to it, live */
+  /** GET /runs/{run_id}/events: Stream the run's events and log */
   stream_run: Call<ArrayBuffer, { run_id: string; }>;
-  /** GET /runs/{run_id}/log: Its log */
+  /** GET /runs/{run_id}/log: Get the run's log */
   get_log: Call<Log, { run_id: string; }, { after?: string | null; }>;
-  /** GET /runs/{run_id}/outputs: The files that it has made */
+  /** GET /runs/{run_id}/outputs: List the run's output files */
   list_outputs: Call<Outputs, { run_id: string; }>;
-  /** GET /runs/{run_id}/outputs/{name}: One of these files */
+  /** GET /runs/{run_id}/outputs/{name}: Download an output file */
   download_output: Call<ArrayBuffer, { run_id: string; name: string; }>;
-  /** GET /runs/{run_id}/preview: The first rows of what came out */
+  /** GET /runs/{run_id}/preview: Get the first rows of the output */
   get_preview: Call<Preview, { run_id: string; }>;
 }

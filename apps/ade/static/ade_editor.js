@@ -1,5 +1,5 @@
 // @ts-check
-// The editor of a configuration: files as text areas, saved whole as a new version.
+// The editor of a configuration: each file is a text area, and all files are saved together as a new version.
 
 /** @typedef {import("./ade").Api} Api */
 /** @typedef {import("./ade").Problem} Problem */
@@ -9,7 +9,7 @@ if (editor) edit(editor);
 
 /** @param {HTMLElement} editor */
 function edit(editor) {
-  const said = /** @type {HTMLElement} */ (editor.querySelector("[data-said]"));
+  const notice = /** @type {HTMLElement} */ (editor.querySelector("[data-notice]"));
   const save = /** @type {HTMLButtonElement} */ (editor.querySelector("[data-save]"));
   let changed = false;
 
@@ -20,7 +20,7 @@ function edit(editor) {
     const button = /** @type {HTMLElement} */ (event.target).closest("button");
     if (!button) return;
     if (button.hasAttribute("data-add-file")) add(editor);
-    // One stays: a new file is made after its likeness.
+    // Keep at least one file: `add` copies its elements for a new file.
     if (button.hasAttribute("data-remove-file") && editor.querySelectorAll("[data-file]").length > 1) {
       button.closest("[data-file]")?.remove();
       changed = true;
@@ -38,13 +38,13 @@ function edit(editor) {
     save.disabled = true;
     try {
       const answer = await send(editor.dataset.editor ?? "", filesOf(editor));
-      if ("code" in answer) return tell(said, answer.detail, true);
+      if ("code" in answer) return show(notice, answer.detail, true);
       changed = false;
       const same = String(answer.version) === editor.dataset.version;
-      if (same) return tell(said, "Nothing has changed: no new version.", false);
+      if (same) return show(notice, "No new version was saved, because no file has changed.", false);
       location.assign(location.pathname);
     } catch (error) {
-      tell(said, `It was not saved: ${error}`, true);
+      show(notice, `The files were not saved: ${error}`, true);
     } finally {
       save.disabled = false;
     }
@@ -58,7 +58,7 @@ function filesOf(editor) {
   for (const file of editor.querySelectorAll("[data-file]")) {
     const path = /** @type {HTMLInputElement} */ (file.querySelector("input")).value.trim();
     const text = /** @type {HTMLTextAreaElement} */ (file.querySelector("textarea")).value;
-    if (path in files) throw new Error(`two files are called ${path}`);
+    if (path in files) throw new Error(`two files have the path ${path}`);
     if (path) files[path] = text;
   }
   return { files };
@@ -93,9 +93,9 @@ function add(editor) {
   path.focus();
 }
 
-/** @param {HTMLElement} said @param {string} words @param {boolean} bad */
-function tell(said, words, bad) {
-  said.textContent = words;
-  said.classList.toggle("bad", bad);
-  said.hidden = false;
+/** @param {HTMLElement} notice @param {string} text @param {boolean} bad */
+function show(notice, text, bad) {
+  notice.textContent = text;
+  notice.classList.toggle("bad", bad);
+  notice.hidden = false;
 }

@@ -1,7 +1,7 @@
-"""Events: which articles report the same thing, what it is in a sentence, and what matters most today.
+"""Events: groups articles that report the same event, summarises each event, and ranks them.
 
-texts, embeddings ──▶ grouping ──▶ clustering    pure ──▶ pure ──▶ writes it down
-summaries, ranking                               what the brief says, and in which order
+texts, embeddings ──▶ grouping ──▶ clustering    pure functions ──▶ pure functions ──▶ writes to the database
+summaries, ranking                               the text of the brief and its order
 """
 
 from apps.dailybrief.events.clustering import cluster

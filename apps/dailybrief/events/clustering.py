@@ -1,11 +1,11 @@
-"""Clustering: put every article that belongs to no event yet to one, and write it down.
+"""Clustering: assigns every new article to an event and stores the assignment.
 
-    read ──▶ think ──▶ write, if nobody else has written meanwhile ──▶ read again, until nothing is left
+    read ──▶ group ──▶ write, unless another process has written since the read ──▶ read again, until no article is left
 
-Reading and thinking hold no lock. Writing goes in short transactions, each of them whole by itself: a crash between any
-two statements leaves what was committed, and the next call goes on from there. Only one clustering writes at a time; it
-looks first whether the newest link is still the one that it knows, and reads again if not. Whatever happens, the
-database's constraints have the last word: an article has one link, and a count grows only by a link that was inserted.
+Reading and grouping hold no lock. Each write transaction is short and complete in itself: after a crash between any two
+statements, the next call continues from what was committed. Only one process writes at a time. It first checks that the
+latest link is still the one it read, and reads again if not. Constraints of the database ensure that an article has one
+link, and a count grows only with an inserted link.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from sqlalchemy.orm import Session
 
 from apps.dailybrief.events import summaries
 from apps.dailybrief.events.embeddings import best
-from apps.dailybrief.events.grouping import Placed, Report, group
-from apps.dailybrief.logs import tell
+from apps.dailybrief.events.grouping import Assignment, Report, group
+from apps.dailybrief.logs import log_event
 from apps.dailybrief.settings import Settings
 from apps.dailybrief.tables import Cluster, ClusterArticle, RawArticle
 from apps.shared.database import Database
 
-AT_ONCE = 5000  # articles that are thought about in one go
-WRITTEN = 200  # articles that one transaction writes
-TRIES = 20  # times in a row that others may get in between without anything of ours being written
-TELLING = 50  # articles of an event, the earliest, from which its title and sentence are taken
+READ_BATCH = 5000  # articles that are grouped at once
+WRITE_BATCH = 200  # articles per transaction
+MAX_CONFLICTS = 20  # conflicts in a row without any progress, after which the call fails
+DESCRIBED_BY = 50  # the title and sentence of an event come from this many of its earliest articles
 
 INSERT: dict[str, Any] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
-COLLATION = {"sqlite": "BINARY", "postgresql": "C"}  # the order of Python's strings
+COLLATION = {"sqlite": "BINARY", "postgresql": "C"}  # sorts like Python strings
 
-GROW = (
+ADD_ARTICLES = (
     update(Cluster.__table__)  # type: ignore[arg-type]  # it is a Table
     .where(Cluster.id == bindparam("cluster"))
     .values(
@@ -48,30 +48,30 @@ GROW = (
         updated_at=bindparam("now"),
     )
 )
-TELL = (
+SET_TEXTS = (
     update(Cluster.__table__)  # type: ignore[arg-type]
     .where(Cluster.id == bindparam("cluster"))
     .values(title=bindparam("headline"), summary=bindparam("sentence"))
 )
 
 
-class Interfered(Exception):
-    """Another clustering has written since we read; nothing of this transaction was written."""
+class ConcurrentUpdate(Exception):
+    """Another process has written since the read; this transaction wrote nothing."""
 
 
 @dataclass(frozen=True)
-class Scene:
-    """What there is: unplaced articles, placed ones around them, all of their ids, and the newest link."""
+class ClusteringInput:
+    """New articles, the assigned ones near them in time, the ids of the new ones by URL, and the latest link."""
 
     new: list[Report]
     known: list[tuple[Report, int]]
     ids: dict[str, int]
-    newest_link: int
+    latest_link: int
 
 
 @dataclass(frozen=True)
 class Link:
-    """That an article, published at that time, belongs to an event."""
+    """The link of an article to an event; `at` is when the article was published."""
 
     cluster_id: int
     article_id: int
@@ -81,10 +81,10 @@ class Link:
 @dataclass(frozen=True)
 class Counts:
     articles: int = 0
-    begun: int = 0
+    new_events: int = 0
 
     def __add__(self, other: Counts) -> Counts:
-        return Counts(self.articles + other.articles, self.begun + other.begun)
+        return Counts(self.articles + other.articles, self.new_events + other.new_events)
 
 
 def cluster(
@@ -92,98 +92,103 @@ def cluster(
     settings: Settings,
     *,
     now: datetime | None = None,
-    written: Callable[[int], None] = lambda rows: None,
+    on_progress: Callable[[int], None] = lambda rows: None,
 ) -> dict[str, int]:
-    """Place every article that has no event; safe to call at any time, again, and twice at once.
+    """Assign every article without an event. Safe to call again and concurrently.
 
-    `written` is told, after each transaction, how many articles have been placed so far.
+    `on_progress` is called after each transaction with the number of articles assigned so far.
 
-    Returns what this call has done: articles placed (`rows` is the same), and events that began with one of them.
+    Returns the number of articles that this call assigned (also as `rows`), and of events that it created.
 
-        cluster(database, settings)       # {"rows": 37, "articles": 37, "begun": 12}
+        cluster(database, settings)       # {"rows": 37, "articles": 37, "new_events": 12}
     """
-    embedding, total, in_vain = best(settings.embedding), Counts(), 0
+    embedding, total, conflicts = best(settings.embedding), Counts(), 0
     if embedding.name != settings.embedding:
-        tell("embedding_missing", level=logging.WARNING, wanted=settings.embedding, used=embedding.name)
-    while (scene := read(database, settings.cluster_window)).new:
-        placed = group(scene.known, scene.new, embedding=embedding, window=settings.cluster_window)
+        log_event("embedding_missing", level=logging.WARNING, wanted=settings.embedding, used=embedding.name)
+    while (found := read(database, settings.cluster_window)).new:
+        assignments = group(found.known, found.new, embedding=embedding, window=settings.cluster_window)
         before = total
         try:
-            for counts in write(database, scene, placed, now=now or datetime.now(UTC)):
+            for counts in write(database, found, assignments, now=now or datetime.now(UTC)):
                 total += counts
-                written(total.articles)
-        except (Interfered, IntegrityError):  # the latter if retention took a row away that we meant to use
-            in_vain = in_vain + 1 if total == before else 0
-            if in_vain == TRIES:
+                on_progress(total.articles)
+        except (ConcurrentUpdate, IntegrityError):  # IntegrityError: retention has deleted a row meanwhile
+            conflicts = conflicts + 1 if total == before else 0
+            if conflicts == MAX_CONFLICTS:
                 raise
-    return {"rows": total.articles, "articles": total.articles, "begun": total.begun}
+    return {"rows": total.articles, "articles": total.articles, "new_events": total.new_events}
 
 
-def read(database: Database, window: timedelta) -> Scene:
-    """The next articles by time that have no event, and all that stand near enough to be compared with."""
+def read(database: Database, window: timedelta) -> ClusteringInput:
+    """Read the next articles without an event, by time, and the assigned articles within the window around them."""
     with database.read() as session:
-        # First of all: whoever writes after this changes it, and we shall notice.
-        newest = newest_link(session)
+        # Read this first: any later write changes it and is detected before we write.
+        latest = latest_link(session)
         url = RawArticle.url.collate(COLLATION[session.get_bind().dialect.name])
         columns = (RawArticle.id, RawArticle.url, RawArticle.published_at, RawArticle.title, RawArticle.summary)
-        unplaced = (
+        unassigned = (
             select(*columns)
             .where(~select(ClusterArticle.id).where(ClusterArticle.raw_article_id == RawArticle.id).exists())
             .order_by(RawArticle.published_at, url)
-            .limit(AT_ONCE)
+            .limit(READ_BATCH)
         )
-        new = session.execute(unplaced).all()
+        new = session.execute(unassigned).all()
         if not new:
-            return Scene([], [], {}, newest)
+            return ClusteringInput([], [], {}, latest)
         around = (
             select(*columns, ClusterArticle.cluster_id)
             .join(ClusterArticle, ClusterArticle.raw_article_id == RawArticle.id)
             .where(RawArticle.published_at.between(new[0].published_at - window, new[-1].published_at + window))
         )
         known = session.execute(around).all()
-    return Scene(
+    return ClusteringInput(
         new=[Report(row.url, row.published_at, row.title, row.summary) for row in new],
         known=[(Report(row.url, row.published_at, row.title, row.summary), row.cluster_id) for row in known],
         ids={row.url: row.id for row in new},
-        newest_link=newest,
+        latest_link=latest,
     )
 
 
-def write(database: Database, scene: Scene, placed: Sequence[Placed], *, now: datetime) -> Iterator[Counts]:
-    """Write the places down, some in each transaction; tells after each commit what was written."""
-    newest, clusters = scene.newest_link, dict[int, int]()
-    for start in range(0, len(placed), WRITTEN):
-        part = placed[start : start + WRITTEN]
+def write(
+    database: Database, found: ClusteringInput, assignments: Sequence[Assignment], *, now: datetime
+) -> Iterator[Counts]:
+    """Store the assignments in several transactions; yield the counts after each commit."""
+    latest, clusters = found.latest_link, dict[int, int]()
+    for start in range(0, len(assignments), WRITE_BATCH):
+        part = assignments[start : start + WRITE_BATCH]
         with database.write() as session:
-            take_turn(session)
-            if newest_link(session) != newest:
-                raise Interfered
+            lock_clusters(session)
+            if latest_link(session) != latest:
+                raise ConcurrentUpdate
             first = {
                 one.cluster: one.report for one in reversed(part) if one.cluster < 0 and one.cluster not in clusters
             }
-            clusters |= begin(session, first, now=now)
+            clusters |= create_clusters(session, first, now=now)
             links = [
-                Link(clusters.get(one.cluster, one.cluster), scene.ids[one.report.key], one.report.at) for one in part
+                Link(clusters.get(one.cluster, one.cluster), found.ids[one.report.key], one.report.at) for one in part
             ]
-            if attach(session, links, now=now) < len(links):
-                raise Interfered
+            if link_articles(session, links, now=now) < len(links):
+                raise ConcurrentUpdate
             describe(session, {link.cluster_id for link in links})
-            newest = newest_link(session)
-        yield Counts(articles=len(part), begun=len(first))
+            latest = latest_link(session)
+        yield Counts(articles=len(part), new_events=len(first))
 
 
-def take_turn(session: Session) -> None:
-    """Let no other clustering, nor retention, write until the transaction ends. On SQLite every writer does that."""
+def lock_clusters(session: Session) -> None:
+    """Keep clustering and retention in other processes from writing until the transaction ends.
+
+    SQLite needs no extra lock, because it has only one writer at a time.
+    """
     if session.get_bind().dialect.name == "postgresql":
         session.execute(text("lock table clusters in share row exclusive mode"))
 
 
-def newest_link(session: Session) -> int:
+def latest_link(session: Session) -> int:
     return session.scalar(select(func.max(ClusterArticle.id))) or 0
 
 
-def begin(session: Session, first: Mapping[int, Report], *, now: datetime) -> dict[int, int]:
-    """Events without articles, as yet: the id of each."""
+def create_clusters(session: Session, first: Mapping[int, Report], *, now: datetime) -> dict[int, int]:
+    """Insert events, still without articles; return their ids by temporary number."""
     if not first:
         return {}
     rows = [
@@ -194,8 +199,8 @@ def begin(session: Session, first: Mapping[int, Report], *, now: datetime) -> di
     return dict(zip(first, ids, strict=True))
 
 
-def attach(session: Session, links: Sequence[Link], *, now: datetime) -> int:
-    """Link articles to events and count those, and only those, that had no event before; tells how many."""
+def link_articles(session: Session, links: Sequence[Link], *, now: datetime) -> int:
+    """Link articles to events, and count only those that had no event before; return how many."""
     rows = [{"cluster_id": link.cluster_id, "raw_article_id": link.article_id, "linked_at": now} for link in links]
     statement = INSERT[session.get_bind().dialect.name](ClusterArticle).values(rows).on_conflict_do_nothing()
     inserted = set(session.scalars(statement.returning(ClusterArticle.raw_article_id)))
@@ -208,12 +213,12 @@ def attach(session: Session, links: Sequence[Link], *, now: datetime) -> int:
         for cluster_id, found in sorted(times.items())
     ]
     if grown:
-        session.connection().execute(GROW, grown)
+        session.connection().execute(ADD_ARTICLES, grown)
     return len(inserted)
 
 
 def describe(session: Session, cluster_ids: Iterable[int]) -> None:
-    """Give events the title and the sentence that fit the articles they have now."""
+    """Update the title and the sentence of events from their current articles."""
     rows = session.execute(
         select(ClusterArticle.cluster_id, RawArticle.url, RawArticle.published_at, RawArticle.title, RawArticle.summary)
         .join(RawArticle, RawArticle.id == ClusterArticle.raw_article_id)
@@ -222,9 +227,9 @@ def describe(session: Session, cluster_ids: Iterable[int]) -> None:
     members = defaultdict[int, list[Report]](list)
     for row in rows:
         members[row.cluster_id].append(Report(row.url, row.published_at, row.title, row.summary))
-    told = []
+    texts = []
     for cluster_id, reports in sorted(members.items()):
-        telling = sorted(reports, key=lambda report: (report.at, report.key))[:TELLING]
-        headline, sentence = summaries.headline(telling), summaries.sentence(telling)
-        told.append({"cluster": cluster_id, "headline": headline, "sentence": sentence})
-    session.connection().execute(TELL, told)
+        earliest = sorted(reports, key=lambda report: (report.at, report.key))[:DESCRIBED_BY]
+        headline, sentence = summaries.headline(earliest), summaries.sentence(earliest)
+        texts.append({"cluster": cluster_id, "headline": headline, "sentence": sentence})
+    session.connection().execute(SET_TEXTS, texts)

@@ -1,9 +1,9 @@
-"""Embeddings: a text as a vector of length one, so that a dot product tells how alike two texts are.
+"""Embeddings: texts as vectors of length one; the dot product of two vectors is the similarity of their texts.
 
-    Model      256 numbers from a small model whose weights come in a wheel
-    Spelling   the words and the letters of a text, where the wheel is missing or not wanted
+    Model      256 numbers from a small model, whose weights are in an installed package
+    Spelling   hashed words and letters, if that package is missing or `text` is configured
 
-Neither asks the network for anything.
+Neither uses the network.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ import numpy as np
 from apps.dailybrief.events.texts import STOP_WORDS, WORD, fold
 from apps.shared.embedding_model import Model, ModelMissing, Vectors, unit
 
-LONGEST = 1000  # characters of a text that are looked at
+LONGEST = 1000  # only this many characters of a text are used
 
 
 class Embedding(Protocol):
     name: str
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """One row of length one for each text; a text without words is all zeros."""
+        """One row per text, of length one; all zeros for a text without words."""
         ...
 
 
 class Spelling:
-    """Words, pairs of words and runs of five letters, each hashed to a column, without stop words."""
+    """Words, word pairs and sequences of five letters, without stop words, each hashed to a column."""
 
     name = "text"
     COLUMNS = 1024
@@ -49,12 +49,12 @@ class Spelling:
 
 @cache
 def load(kind: str) -> Embedding:
-    """The embedding of that name; ModelMissing if `wordllama` is wanted and can't be had."""
+    """The embedding with this name; ModelMissing if the package of `wordllama` is not installed."""
     return Spelling() if kind == Spelling.name else Model(longest=LONGEST)
 
 
 def best(kind: str) -> Embedding:
-    """The embedding of that name, or the one that needs no wheel."""
+    """The embedding with this name, or `text` if its package is missing."""
     try:
         return load(kind)
     except ModelMissing:

@@ -1,4 +1,4 @@
-"""Ranking: which events matter most, by how many sources report them and how fresh they are."""
+"""Ranking: orders events by the number of their sources and the age of their latest article."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ from sqlalchemy.orm import Session
 from apps.dailybrief.tables import ClusterArticle, RawArticle
 
 HALF_LIFE = timedelta(hours=12)
-"""An event whose latest report is this much older needs the square of the sources, about, to stand as high."""
+"""The score of an event halves when its latest article is this much older."""
 
 
 @dataclass(frozen=True)
-class Standing:
-    """What speaks for an event: of the span that is looked at, not of all its life."""
+class Coverage:
+    """How many sources and articles reported an event within a time span."""
 
     cluster_id: int
     sources: int
     articles: int
     last_at: datetime
 
-    def worth(self, as_of: datetime) -> float:
-        """Each doubling of the sources adds the same; a source that repeats itself adds a little."""
+    def score(self, as_of: datetime) -> float:
+        """The importance of the event. Each doubling of the sources adds the same; more articles add a little."""
         age = max(as_of - self.last_at, timedelta(0)) / HALF_LIFE
         return round((log2(1 + self.sources) + 0.1 * log2(1 + self.articles)) * exp2(-age), 9)
 
 
-def rank(standings: Iterable[Standing], *, as_of: datetime) -> list[Standing]:
-    """The most important first; of two alike the one with more sources, then the newer, then the older event."""
+def rank(events: Iterable[Coverage], *, as_of: datetime) -> list[Coverage]:
+    """Sort by score; if equal, by more sources, then by the later article, then by the lower id."""
     return sorted(
-        standings, key=lambda one: (-one.worth(as_of), -one.sources, -one.last_at.timestamp(), one.cluster_id)
+        events, key=lambda event: (-event.score(as_of), -event.sources, -event.last_at.timestamp(), event.cluster_id)
     )
 
 
-def between(session: Session, begin: datetime, end: datetime) -> list[Standing]:
-    """The standing of every event that was reported from `begin` until before `end`."""
+def coverage_between(session: Session, begin: datetime, end: datetime) -> list[Coverage]:
+    """The coverage of every event with an article from `begin` until before `end`."""
     rows = session.execute(
         select(
             ClusterArticle.cluster_id,
@@ -51,4 +51,4 @@ def between(session: Session, begin: datetime, end: datetime) -> list[Standing]:
         .where(RawArticle.published_at >= begin, RawArticle.published_at < end)
         .group_by(ClusterArticle.cluster_id)
     )
-    return [Standing(row.cluster_id, row.sources, row.articles, row.last_at) for row in rows]
+    return [Coverage(row.cluster_id, row.sources, row.articles, row.last_at) for row in rows]

@@ -1,4 +1,4 @@
-"""Texts: what a headline and its summary say, as words, names and numbers that can be compared."""
+"""Texts: the words, names and numbers of a headline and its summary."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from functools import cached_property, lru_cache
 WORD = re.compile(r"\d+(?:[.,:]\d+)*|[^\W\d_]+(?:['’-][^\W\d_]+)*")
 SENTENCE = re.compile(r"""(?:(?<=[.!?…])|(?<=[.!?…]["'»«”’)]))\s+(?=["'«»„“‘(]*[A-ZÄÖÜÉÈÀ0-9])""")
 STEM = 6
-LONGEST = 2000  # characters of an article that are looked at
+LONGEST = 2000  # only this many characters of an article are used
 
-# Words that say nothing of the event: grammar, the days of the week, and what every report says.
+# Words that say nothing about the event: function words, weekdays, and words of every report.
 ENGLISH = """
 a about above after again against ago all also am an and any are as at away back be because been before being below
 between both but by can could did do does doing down during each early even ever every few first for from further
@@ -39,7 +39,7 @@ STOP_WORDS = frozenset((ENGLISH + GERMAN).split())
 
 @lru_cache(maxsize=2**16)
 def fold(word: str) -> str:
-    """Lower case without accents, hyphens and the possessive: `Müller's` is `muller`."""
+    """Lower-case a word and remove accents, hyphens and the possessive: `Müller's` becomes `muller`."""
     plain = unicodedata.normalize("NFKD", word.replace("ß", "ss")).lower()
     plain = "".join(letter for letter in plain if not unicodedata.combining(letter)).replace("’", "'")
     return plain.removesuffix("'s").rstrip("'").replace("'", "").replace("-", "")
@@ -55,8 +55,8 @@ class Words:
     """The words of one article.
 
     full     every word that is not a stop word, whole
-    stems    their beginnings, so that `explodes` meets `explode` and `Streik` meets `Streikende`
-    names    those written with a capital within a sentence
+    stems    their first letters, so that `explodes` matches `explode` and `Streik` matches `Streikende`
+    names    words with a capital that don't start a sentence
     numbers  6.8, 4,000, 2:19:44
     """
 
@@ -70,7 +70,7 @@ class Words:
 
     @cached_property
     def long(self) -> frozenset[str]:
-        """The words that are longer than their stem: those that are not counted as stems already."""
+        """The words that are longer than their stem; the others are counted as stems already."""
         return frozenset(word for word in self.full if len(word) > STEM)
 
     @staticmethod
@@ -79,7 +79,7 @@ class Words:
         full, names, numbers = set[str](), set[str](), set[str]()
         for text in (title, *sentences(summary[:LONGEST])):
             found = WORD.findall(text[:LONGEST])
-            shouts = _is_headline_case(found)
+            headline_case = _is_headline_case(found)
             for position, word in enumerate(found):
                 if word[0].isdigit():
                     numbers.add(word.replace(",", "."))
@@ -88,12 +88,12 @@ class Words:
                 if len(folded) < 2 or folded in STOP_WORDS:
                     continue
                 full.add(folded)
-                if position > 0 and word[0].isupper() and not shouts:
+                if position > 0 and word[0].isupper() and not headline_case:
                     names.add(folded)
         return Words(frozenset(full), frozenset(names), frozenset(numbers))
 
 
 def _is_headline_case(words: list[str]) -> bool:
-    """Whether Nearly Every Word Has a Capital, so that capitals tell nothing."""
+    """Whether Nearly Every Word Has a Capital, so that a capital does not mean a name."""
     long = [word for word in words[1:] if len(word) > 3 and word[0].isalpha()]
     return len(long) > 3 and sum(word[0].isupper() for word in long) > 0.8 * len(long)

@@ -1,11 +1,11 @@
-"""Feeds: fetching them, reading them, and storing the articles that they bring.
+"""Feeds: fetches and parses feeds, and stores their articles.
 
     from apps.dailybrief.feeds import ingest
 
-    counts = ingest(database, settings, check=ctx.check)     # every feed that is due, once
-    counts["rows"]                                          # articles that are new
+    counts = ingest(database, settings, check=ctx.check)     # reads every feed that is due, once
+    counts["rows"]                                          # the number of new articles
 
-Before a feed is added: `feed_address(text, settings)` gives its address in the form to keep, or raises
+Before a feed is added, `feed_address(text, settings)` returns its URL in the form to store, or raises
 `check_url.BadAddress` with a code and a message for the user.
 """
 
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from apps.shared.database import Database
 
-# What they need is imported by them: the processes that read feeds come through here, and need little.
+# The functions import what they need: parser processes import this package, and should start quickly.
 
 
 def ingest(
@@ -25,27 +25,29 @@ def ingest(
     settings: object,
     *,
     check: Callable[[], None] | None = None,
-    written: Callable[[int], None] = lambda rows: None,
+    on_progress: Callable[[int], None] = lambda rows: None,
 ) -> dict[str, Any]:
-    """Read every feed that is due, and store its new articles. `check` is called often, and may raise to end it.
-    `written` is told, after each feed, how many new articles have been stored so far.
+    """Read every feed that is due and store its new articles.
 
-    The counts: feeds, waiting (left alone because they keep failing), fetched, not_modified, failed; of articles new,
-    duplicates, outdated, unusable (entries that are none); `rows` is `new`. `faults` has feed_id, url, code and message
-    of each failure.
+    `check` is called often and may raise to stop. `on_progress` is called after each feed with the number of new
+    articles so far.
+
+    Returns counts of feeds (feeds, waiting: skipped because they keep failing, fetched, not_modified, failed) and of
+    articles (new, duplicates, outdated, unusable: entries without text). `rows` is `new`. `faults` has the feed_id,
+    url, code and message of each failure.
     """
     from dataclasses import asdict
 
-    from apps.dailybrief.feeds.ingestion import proceed, read_all
+    from apps.dailybrief.feeds.ingestion import no_check, read_all
     from apps.dailybrief.feeds.limits import Limits
 
-    done = read_all(database, Limits.like(settings), check=check or proceed, written=written)
+    done = read_all(database, Limits.from_settings(settings), check=check or no_check, on_progress=on_progress)
     return {**asdict(done), "rows": done.new}
 
 
 def feed_address(text: str, settings: object) -> str:
-    """The address of a feed that a user wants to add; or BadAddress. Nothing is asked of the network."""
-    from apps.dailybrief.feeds.check_url import checked
+    """The URL of a feed that a user wants to add, or BadAddress. Does not use the network."""
+    from apps.dailybrief.feeds.check_url import checked_url
     from apps.dailybrief.feeds.limits import Limits
 
-    return checked(text, Limits.like(settings))
+    return checked_url(text, Limits.from_settings(settings))

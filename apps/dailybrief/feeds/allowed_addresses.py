@@ -1,8 +1,8 @@
-"""Allowed addresses: where a feed may be fetched from.
+"""Allowed addresses: the IP addresses and ports from which a feed may be fetched.
 
-Feeds come from users, so their addresses are not to be trusted: a request must not reach what only we can reach. A name
-is resolved once, every address of the answer is judged, and the connection goes to a judged address itself; a second
-answer of the name server, or a redirect, finds no way around.
+Users enter the URLs of feeds, so they are not trusted: a request must not reach services inside our network. A host
+name is resolved once, every resolved IP address is checked, and the connection goes to a checked address. So neither a
+changed DNS answer nor a redirect can bypass the check.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from apps.dailybrief.feeds.urls import BadUrl, canonical_host
 
 Address = IPv4Address | IPv6Address
 Resolver = Callable[[str, int], Iterable[str]]
-"""The addresses of a host, as text. The port is for the system's resolver, which wants one."""
+"""Returns the IP addresses of a host as text. The system's resolver also needs a port."""
 
 PORTS: Final = frozenset({80, 443, 8000, 8008, 8080, 8081, 8443, 8888})
-"""Where web servers are. On others there may be something that takes a request for a command."""
+"""Ports of web servers. A service on another port could take the request for a command."""
 
-# What `allow_private` opens: this machine, its link and its own networks.
+# Allowed only with `allow_private`: loopback, link-local and private networks.
 PRIVATE_4: Final = tuple(
     IPv4Network(text)
     for text in ("10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.168.0.0/16")
 )
 PRIVATE_6: Final = tuple(IPv6Network(text) for text in ("::1/128", "fc00::/7", "fe80::/10"))
-# What nothing opens: no web server of others is there (this network, protocols, documentation, benchmarks, multicast,
-# reserved), and 168.63.129.16 is the agent of a cloud's own machines.
+# Never allowed: ranges without public web servers ("this network", protocols, documentation, benchmarks, multicast,
+# reserved), and 168.63.129.16, which is the agent of Azure's virtual machines.
 NEVER_4: Final = tuple(
     IPv4Network(text)
     for text in (
@@ -47,14 +47,14 @@ NEVER_4: Final = tuple(
         "240.0.0.0/4",
     )
 )
-# Of IPv6 only this part is for hosts of the world. What leads to IPv4 by another name (mapped, translated by NAT64) is
-# outside of it, or in the exceptions (Teredo, 6to4).
-WORLD_6: Final = IPv6Network("2000::/3")
+# Only this part of IPv6 is for public hosts. IPv4 addresses embedded in IPv6 are outside of it (mapped, NAT64), or in
+# the exceptions (Teredo, 6to4).
+PUBLIC_6: Final = IPv6Network("2000::/3")
 NEVER_6: Final = tuple(IPv6Network(text) for text in ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"))
 
 
 class Refused(Exception):
-    """Nothing is sent there; `code` says why in one word, the message in a sentence."""
+    """The address is not allowed, and no request was sent. `code` is stable; the message says why."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -62,25 +62,25 @@ class Refused(Exception):
 
 
 def system_resolver(host: str, port: int) -> list[str]:
-    """What the system says; OSError if it knows no address."""
+    """Resolve with the system's resolver; OSError if the host has no address."""
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return [str(address[0]) for *_, address in found]
 
 
 @dataclass(frozen=True, kw_only=True)
 class AddressPolicy:
-    """How far requests may go."""
+    """Decides which URLs and IP addresses requests may go to."""
 
     allow_private: bool = False
     ports: frozenset[int] = PORTS
     resolver: Resolver = system_resolver
 
     def check_url(self, url: httpx.URL) -> None:
-        """What can be told from the address alone; or Refused."""
+        """Check scheme, credentials, host and port of a URL; raise Refused if one is not allowed."""
         if url.scheme not in ("http", "https"):
-            raise Refused("bad_scheme", "an address begins with http:// or https://")
+            raise Refused("bad_scheme", "the URL must start with http:// or https://")
         if url.userinfo:
-            raise Refused("credentials_in_url", "an address must not carry a user name or a password")
+            raise Refused("credentials_in_url", "the URL must not contain a user name or a password")
         try:
             canonical_host(url.host)
         except BadUrl as error:
@@ -89,12 +89,12 @@ class AddressPolicy:
         self._check_port(port)
 
     def resolve(self, host: str, port: int) -> list[Address]:
-        """Where to connect to, in the order of the answer; Refused if we may not reach every single address."""
+        """The IP addresses of a host, in the resolver's order; Refused unless all of them are allowed."""
         self._check_port(port)
         addresses = list(dict.fromkeys(_address(text) for text in self.resolver(host, port)))
         for address in addresses:
             if not self.allows(address):
-                raise Refused("forbidden_address", f"{host} is at {address}, which is not an address of the public web")
+                raise Refused("forbidden_address", f"{host} resolves to {address}, which is not a public address")
         return addresses
 
     def allows(self, address: Address) -> bool:
@@ -103,19 +103,20 @@ class AddressPolicy:
         return (
             not _within(address, NEVER_4)
             if address.version == 4
-            else address in WORLD_6 and not _within(address, NEVER_6)
+            else address in PUBLIC_6 and not _within(address, NEVER_6)
         )
 
     def _check_port(self, port: int) -> None:
         if port not in self.ports and not self.allow_private:
-            raise Refused("forbidden_port", f"nothing is fetched from port {port}")
+            allowed = ", ".join(map(str, sorted(self.ports)))
+            raise Refused("forbidden_port", f"port {port} is not allowed; use one of {allowed}")
 
 
 def _address(text: str) -> Address:
     try:
         return ip_address(text)
     except ValueError:
-        raise Refused("forbidden_address", f"{text!r} is not an address") from None
+        raise Refused("forbidden_address", f"{text!r} is not an IP address") from None
 
 
 def _within(address: Address, networks: Iterable[IPv4Network | IPv6Network]) -> bool:

@@ -1,4 +1,4 @@
-"""Check URL: what is wrong with a feed's address, before it is fetched for the first time."""
+"""Check URL: checks the URL of a feed when a user adds it."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from apps.dailybrief.feeds.urls import LONGEST, canonical_host
 
 
 class BadAddress(Refused):
-    """It is refused, and why."""
+    """The URL of a feed is invalid or not allowed."""
 
 
-def checked(text: str, limits: Limits) -> str:
-    """The address in the form to keep: as it was given, but for the host's spelling and the fragment."""
+def checked_url(text: str, limits: Limits) -> str:
+    """The URL in the form to store, or BadAddress. Only the spelling of the host and the fragment are changed."""
     try:
         url = httpx.URL(text.strip())
-        reach = AddressPolicy(allow_private=limits.allow_private_addresses)
-        reach.check_url(url)
+        policy = AddressPolicy(allow_private=limits.allow_private_addresses)
+        policy.check_url(url)
         host = canonical_host(url.host)
-        with suppress(ValueError):  # a name: it is judged when it is resolved
-            if not reach.allows(ip_address(host.strip("[]"))):
-                raise Refused("forbidden_address", f"{url.host} is not an address of the public web")
+        with suppress(ValueError):  # a host name, which is checked when it is resolved
+            if not policy.allows(ip_address(host.strip("[]"))):
+                raise Refused("forbidden_address", f"{url.host} is not a public address")
         found = str(url.copy_with(host=host, fragment=None))
     except Refused as error:
         raise BadAddress(error.code, str(error)) from None
     except (httpx.InvalidURL, ValueError) as error:
-        raise BadAddress("bad_url", f"it is not an address of a feed: {error}") from None
+        raise BadAddress("bad_url", f"this is not a URL: {error}") from None
     if len(found) > LONGEST:
-        raise BadAddress("bad_url", f"it is longer than {LONGEST} characters")
+        raise BadAddress("bad_url", f"the URL is longer than {LONGEST} characters")
     return found

@@ -1,4 +1,4 @@
-"""Entries: what the formats have in common, before anything is made of it. All text is as the feed has it."""
+"""Entries: the parsed content of a feed in any format. Texts are unchanged: neither sanitised nor shortened."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from datetime import datetime
 class Entry:
     """One item of a feed.
 
-    links       where it may be read, the best first
-    substitutes addresses that belong to it but are not where it is read (an API's, a sound file's), the best first
-    base        where its relative links begin
+    links        URLs of the article, the best first
+    substitutes  other URLs of the entry (of an API or an audio file), to use if it has no link
+    base         the base URL of its relative links
     """
 
     id: str
@@ -29,7 +29,7 @@ class Entry:
 
 @dataclass(frozen=True, kw_only=True)
 class Document:
-    """A feed as it is written."""
+    """A parsed feed."""
 
     title: str
     link: str
@@ -37,7 +37,7 @@ class Document:
 
 
 class BadFeed(Exception):
-    """The document is no feed, or can't be read; `code` says which."""
+    """The document is not a feed, or can't be parsed; `code` says which."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)

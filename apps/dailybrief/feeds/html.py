@@ -1,4 +1,4 @@
-"""HTML that others wrote, as plain text or made harmless."""
+"""HTML from feeds: converted to plain text, or sanitised."""
 
 from __future__ import annotations
 
@@ -36,26 +36,26 @@ TAGS = {
     *("hr", "i", "ins", "li", "ol", "p", "pre", "q", "s", "small", "strong", "sub", "sup", "u", "ul"),
     *("table", "tbody", "td", "th", "thead", "tr"),
 }
-"""Text and its structure. No pictures and no frames: a reader of the brief should meet no third party."""
-# What is between these is not text, and goes with them.
-SILENT = {"script", "style", "noscript", "iframe", "object", "svg", "math", "template", "title", "textarea", "select"}
+"""Allowed elements: text and its structure. No images or frames, so that readers load nothing from third parties."""
+# Elements that are removed together with their content.
+DROPPED = {"script", "style", "noscript", "iframe", "object", "svg", "math", "template", "title", "textarea", "select"}
 
 
 def plain(text: str, *, at_most: int) -> str:
-    """The words without the markup, on one line."""
+    """The text without markup, on one line, shortened to `at_most` characters."""
     text = text[:LONGEST_HTML]
     if TAG.search(text):
-        text = nh3.clean(BLOCK.sub(" <", text), tags=set(), clean_content_tags=SILENT)
+        text = nh3.clean(BLOCK.sub(" <", text), tags=set(), clean_content_tags=DROPPED)
     words = SPACES.sub(" ", without_controls(html.unescape(text))).strip()
     return words if len(words) <= at_most else words[: at_most - 1].rstrip() + "…"
 
 
-def harmless(text: str, *, base: str) -> str:
-    """The text with its structure and links, and nothing that runs, loads or styles. Relative links begin at `base`."""
+def sanitise(text: str, *, base: str) -> str:
+    """The HTML without scripts, styles and external resources. Relative links are resolved against `base`."""
     return nh3.clean(
         without_controls(text[:LONGEST_HTML]),
         tags=TAGS,
-        clean_content_tags=SILENT,
+        clean_content_tags=DROPPED,
         attributes={"a": {"href", "title"}},
         url_schemes={"http", "https", "mailto"},
         url_relative=("rewrite_with_base", base),

@@ -1,9 +1,9 @@
-"""Ingestion: read every feed once, many at a time.
+"""Ingestion: reads every feed once, many at a time.
 
-    feeds, by host ──▶ threads: fetch ──▶ readers: parse ──▶ one thread: store, check, count
+    feeds, by host ──▶ threads: fetch ──▶ parser processes: parse ──▶ calling thread: store, check, count
 
-A host's feeds are read one after another by one thread, so that a slow host holds up nobody else. Only the thread that
-called writes: when it is told to stop, or dies, nothing is half written.
+One thread reads all feeds of a host, one after another, so a slow host does not delay the others. Only the calling
+thread writes to the database, one feed per transaction. So nothing is half written if the job is stopped or dies.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from apps.dailybrief.feeds.allowed_addresses import AddressPolicy
 from apps.dailybrief.feeds.fetch import Failed, Fetched, Fetcher, NotModified
 from apps.dailybrief.feeds.limits import Limits
 from apps.dailybrief.feeds.parse import BadFeed
-from apps.dailybrief.feeds.parser_processes import Readers
-from apps.dailybrief.feeds.stopped import SLICE, Stopped
-from apps.dailybrief.feeds.store_articles import Known, Read, Reading, Stored, due, store
+from apps.dailybrief.feeds.parser_processes import ParserPool
+from apps.dailybrief.feeds.stopped import CHECK_INTERVAL, Stopped
+from apps.dailybrief.feeds.store_articles import FeedResult, FeedState, ReadFeed, Stored, due_feeds, store
 from apps.shared.database import Database
 
-READERS = 2
+PARSERS = 2
 
 
 def now() -> datetime:
     return datetime.now(UTC)
 
 
-def proceed() -> None:
-    """A check that lets everything go on."""
+def no_check() -> None:
+    """The default for `check`: never stops."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Fault:
-    """A feed that failed, and why."""
+    """The failure of one feed."""
 
     feed_id: int
     url: str
@@ -51,8 +51,8 @@ class Fault:
 
 
 @dataclass(kw_only=True)
-class Ingested:
-    """What a reading of all feeds has done. `waiting`: left alone for a while, because they keep failing."""
+class IngestionResult:
+    """The counts of one ingestion. `waiting` feeds were skipped because they failed recently."""
 
     feeds: int = 0
     waiting: int = 0
@@ -65,16 +65,16 @@ class Ingested:
     unusable: int = 0
     faults: list[Fault] = field(default_factory=list)
 
-    def count(self, reading: Reading, stored: Stored) -> None:
-        match reading.outcome:
-            case Read(parsed=parsed):
+    def count(self, result: FeedResult, stored: Stored) -> None:
+        match result.outcome:
+            case ReadFeed(parsed=parsed):
                 self.fetched += 1
                 self.unusable += parsed.unusable
             case NotModified():
                 self.not_modified += 1
             case Failed(code=code, message=message):
                 self.failed += 1
-                self.faults.append(Fault(feed_id=reading.feed.id, url=reading.feed.url, code=code, message=message))
+                self.faults.append(Fault(feed_id=result.feed.id, url=result.feed.url, code=code, message=message))
         self.new += stored.new
         self.duplicates += stored.duplicates
         self.outdated += stored.outdated
@@ -84,111 +84,111 @@ def read_all(
     database: Database,
     limits: Limits,
     *,
-    check: Callable[[], None] = proceed,
-    written: Callable[[int], None] = lambda rows: None,
+    check: Callable[[], None] = no_check,
+    on_progress: Callable[[int], None] = lambda rows: None,
     clock: Callable[[], datetime] = now,
-    reach: AddressPolicy | None = None,
-    readers: Readers | None = None,
-) -> Ingested:
-    """Read each feed that is due, and store what it brought. `check` is called often, and may raise to end it;
-    `written` is told after each feed how many articles are new.
+    policy: AddressPolicy | None = None,
+    parsers: ParserPool | None = None,
+) -> IngestionResult:
+    """Read each feed that is due and store its articles.
 
-    Without `readers` it has some of its own, for as long as it takes.
+    `check` is called often and may raise to stop. `on_progress` is called after each feed with the number of new
+    articles so far. Without `parsers`, it starts parser processes of its own.
     """
     with database.write() as session:
-        feeds, waiting = due(session, limits, at=clock())
-    done = Ingested(feeds=len(feeds), waiting=waiting)
-    own = Readers(READERS, seconds=limits.parse_timeout.total_seconds())
-    with closing(own), _Desk(feeds, limits, clock=clock, reach=reach, readers=readers or own) as desk:
-        for reading in desk.readings(check):
-            outcome, stored = _store(database, reading, limits)
+        feeds, waiting = due_feeds(session, limits, at=clock())
+    done = IngestionResult(feeds=len(feeds), waiting=waiting)
+    own = ParserPool(PARSERS, seconds=limits.parse_timeout.total_seconds())
+    with closing(own), _FetchThreads(feeds, limits, clock=clock, policy=policy, parsers=parsers or own) as threads:
+        for result in threads.results(check):
+            outcome, stored = _store(database, result, limits)
             done.count(outcome, stored)
-            written(done.new)
+            on_progress(done.new)
     return done
 
 
-def _store(database: Database, reading: Reading, limits: Limits) -> tuple[Reading, Stored]:
+def _store(database: Database, result: FeedResult, limits: Limits) -> tuple[FeedResult, Stored]:
     try:
         with database.write() as session:
-            return reading, store(session, reading, limits)
+            return result, store(session, result, limits)
     except (DataError, UnicodeError) as error:
-        # It must not keep the others from being stored, now and at every reading to come.
-        refused = Failed(code="not_storable", message=f"the database refuses it: {type(error).__name__}")
-        failed = Reading(feed=reading.feed, at=reading.at, outcome=refused)
+        # Record the failure for this feed only, so that the others are still stored.
+        refused = Failed(code="not_storable", message=f"the database refuses the articles: {type(error).__name__}")
+        failed = FeedResult(feed=result.feed, at=result.at, outcome=refused)
         with database.write() as session:
             return failed, store(session, failed, limits)
 
 
-class _Desk:
-    """The threads that fetch; they end with it."""
+class _FetchThreads:
+    """The threads that fetch and parse; they stop on exit."""
 
     def __init__(
         self,
-        feeds: list[Known],
+        feeds: list[FeedState],
         limits: Limits,
         *,
         clock: Callable[[], datetime],
-        reach: AddressPolicy | None,
-        readers: Readers,
+        policy: AddressPolicy | None,
+        parsers: ParserPool,
     ) -> None:
         self._feeds = feeds
         self._limits = limits
         self._clock = clock
         self._stop = threading.Event()
-        self._fetcher = Fetcher(limits, reach=reach, stop=self._stop)
-        self._readers = readers
+        self._fetcher = Fetcher(limits, policy=policy, stop=self._stop)
+        self._parsers = parsers
         self._threads = ThreadPoolExecutor(limits.fetch_concurrency, thread_name_prefix="feeds")
-        # Bounded: who fetches waits for who stores.
-        self._readings: queue.Queue[Reading] = queue.Queue(limits.fetch_concurrency)
+        # Bounded, so that fetching waits for storing.
+        self._results: queue.Queue[FeedResult] = queue.Queue(limits.fetch_concurrency)
 
-    def __enter__(self) -> _Desk:
+    def __enter__(self) -> _FetchThreads:
         return self
 
     def __exit__(self, *_: Any) -> None:
         self._stop.set()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def readings(self, check: Callable[[], None]) -> Iterator[Reading]:
-        """Each feed's, as they come."""
+    def results(self, check: Callable[[], None]) -> Iterator[FeedResult]:
+        """Yield the result of each feed as soon as it is there."""
         tasks = [self._threads.submit(self._read_host, feeds) for feeds in _by_host(self._feeds)]
         left = len(self._feeds)
         while left > 0:
             check()
             try:
-                reading = self._readings.get(timeout=SLICE)
+                result = self._results.get(timeout=CHECK_INTERVAL)
             except queue.Empty:
                 _raise_errors(tasks)
             else:
                 left -= 1
-                yield reading
+                yield result
 
-    def _read_host(self, feeds: list[Known]) -> None:
+    def _read_host(self, feeds: list[FeedState]) -> None:
         for feed in feeds:
             try:
-                reading = self._read(feed)
+                result = self._read(feed)
             except Stopped:
                 return
             except Exception as error:
-                # A fault of ours, which this feed has found: the others are read all the same, now and every time.
+                # A bug in our code concerns only this feed; the others are still read.
                 fault = Failed(code="internal_error", message=f"{type(error).__name__}: {error}")
-                reading = Reading(feed=feed, at=self._clock(), outcome=fault)
+                result = FeedResult(feed=feed, at=self._clock(), outcome=fault)
             while not self._stop.is_set():
                 try:
-                    self._readings.put(reading, timeout=SLICE)
+                    self._results.put(result, timeout=CHECK_INTERVAL)
                     break
                 except queue.Full:
                     continue
 
-    def _read(self, feed: Known) -> Reading:
+    def _read(self, feed: FeedState) -> FeedResult:
         answer = self._fetcher.fetch(feed.url, etag=feed.etag, last_modified=feed.last_modified)
         at = self._clock()
-        return Reading(
+        return FeedResult(
             feed=feed, at=at, outcome=self._parse(feed, answer, at) if isinstance(answer, Fetched) else answer
         )
 
-    def _parse(self, feed: Known, fetched: Fetched, at: datetime) -> Read | Failed:
+    def _parse(self, feed: FeedState, fetched: Fetched, at: datetime) -> ReadFeed | Failed:
         try:
-            parsed = self._readers.parse(
+            parsed = self._parsers.parse(
                 fetched.body,
                 url=fetched.url,
                 content_type=fetched.content_type,
@@ -198,12 +198,12 @@ class _Desk:
             )
         except BadFeed as error:
             return Failed(code=error.code, message=str(error), status=fetched.status)
-        return Read(fetched=fetched, parsed=parsed)
+        return ReadFeed(fetched=fetched, parsed=parsed)
 
 
-def _by_host(feeds: list[Known]) -> list[list[Known]]:
-    """The feeds of each host together; those that take longest first."""
-    hosts: dict[str, list[Known]] = {}
+def _by_host(feeds: list[FeedState]) -> list[list[FeedState]]:
+    """The feeds of each host, the host with the most feeds first."""
+    hosts: dict[str, list[FeedState]] = {}
     for feed in feeds:
         hosts.setdefault(urlsplit(feed.url).netloc.lower(), []).append(feed)
     return sorted(hosts.values(), key=len, reverse=True)

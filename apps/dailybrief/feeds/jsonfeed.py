@@ -14,13 +14,13 @@ VERSION = "https://jsonfeed.org/version/1"
 
 
 def read(text: str, *, url: str) -> Document:
-    """The document at `url`; or BadFeed."""
+    """Parse the document from `url`, or raise BadFeed."""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise BadFeed("unreadable", f"it is not JSON: {error}") from None
+        raise BadFeed("unreadable", f"the document is not valid JSON: {error}") from None
     if not isinstance(found, dict) or not _text(found, "version").startswith(VERSION):
-        raise BadFeed("not_a_feed", "it is JSON, but not JSON Feed")
+        raise BadFeed("not_a_feed", "the document is JSON, but not JSON Feed")
     items = found.get("items")
     return Document(
         title=_text(found, "title"),
@@ -63,5 +63,5 @@ def _dates(item: dict[str, Any]) -> Iterator[datetime]:
 
 def _text(found: dict[str, Any], key: str) -> str:
     value = found.get(key)
-    # An id may be a number, against the rules.
+    # Some feeds have a number as id, although the specification does not allow it.
     return str(value).strip() if isinstance(value, str | int) else ""

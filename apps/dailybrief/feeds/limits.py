@@ -1,4 +1,4 @@
-"""Limits: how much a fetch may take, and how politely it asks."""
+"""Limits: how much time and space a feed may take, and how often it is requested."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from typing import Any, Self
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """The defaults are for feeds of strangers.
+    """The defaults suit feeds from unknown sources.
 
-    fetch_timeout    all hops of one feed together, without the time that it waits for its turn at a host
-    connect_timeout  one connection, with the name's resolution; read_timeout: until the next byte comes
-    parse_timeout    work of the processor on one document
-    max_feed_bytes   as it comes, and again after decompression
-    retain_articles  what is older is not taken in: it would be deleted again
-    retry_after      how long a feed that failed is left alone: twice as long each time, at most `retry_at_most`
+    fetch_timeout    for one feed with all its redirects, without the wait for other requests to the same host
+    connect_timeout  for one connection, including name resolution
+    read_timeout     until the next byte arrives
+    parse_timeout    CPU time for one document
+    max_feed_bytes   the size before and after decompression
+    retain_articles  older articles are not stored, because retention would delete them
+    retry_after      the delay after a failed fetch, which doubles with each failure up to `retry_at_most`
     """
 
     user_agent: str = "dailybrief/1.0"
@@ -35,8 +36,8 @@ class Limits:
     retry_at_most: timedelta = timedelta(hours=6)
 
     @classmethod
-    def like(cls, settings: object) -> Self:
-        """With the values of every attribute that `settings` has by the same name."""
+    def from_settings(cls, settings: object) -> Self:
+        """Take the value of every attribute that `settings` has under the same name."""
         given: dict[str, Any] = {
             field.name: getattr(settings, field.name) for field in fields(cls) if hasattr(settings, field.name)
         }

@@ -1,7 +1,7 @@
-"""Parse: the bytes of a feed to articles that can be stored and shown.
+"""Parse: turns the bytes of a feed into articles that are safe to store and show.
 
-An article is known by its canonical URL. Where a feed has none for it, it gets one: the feed's address, and behind `#`
-a mark made from the entry's id or words, the same each time.
+The canonical URL identifies an article. An entry without a URL gets the URL of the feed with a fragment: a hash of the
+entry's id or text, which is the same each time.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from urllib.parse import urlsplit
 from apps.dailybrief.feeds import jsonfeed, xmlfeed
 from apps.dailybrief.feeds.decoding import decode
 from apps.dailybrief.feeds.entries import BadFeed, Document, Entry
-from apps.dailybrief.feeds.html import harmless, plain
+from apps.dailybrief.feeds.html import plain, sanitise
 from apps.dailybrief.feeds.urls import BadUrl, canonical
 
 __all__ = ["Article", "BadFeed", "Parsed", "parse"]
 
 EARLIEST = datetime(1990, 1, 1, tzinfo=UTC)
-"""What says that it is older says nothing credible."""
+"""An earlier date is considered wrong."""
 ABSOLUTE = re.compile("https?://", re.IGNORECASE)
 LONGEST_TITLE = 500
 LONGEST_SUMMARY = 2000
@@ -31,7 +31,7 @@ LONGEST_ID = 1000
 
 @dataclass(frozen=True, kw_only=True)
 class Article:
-    """What a feed brought. All is plain text but `content_html`, which is sanitised."""
+    """An article of a feed. All fields are plain text except `content_html`, which is sanitised."""
 
     url: str
     guid: str | None
@@ -45,7 +45,7 @@ class Article:
 
 @dataclass(frozen=True, kw_only=True)
 class Parsed:
-    """A feed: its articles, the newest first, and how many entries were no article (empty, or the same again)."""
+    """A parsed feed: its articles, the newest first, and the number of entries that were empty or repeated."""
 
     title: str
     site_url: str | None
@@ -54,13 +54,13 @@ class Parsed:
 
 
 def parse(body: bytes, *, url: str, content_type: str, at: datetime, at_most: int, feed: str = "") -> Parsed:
-    """The feed that came from `url` at `at`, with at most `at_most` articles; or BadFeed.
+    """Parse the feed fetched from `url` at `at`, with at most `at_most` articles; raise BadFeed if it is not one.
 
-    `feed` is the address that it is known by, if it was redirected: that stays, where redirects lead may change.
+    `feed` is the stored URL of the feed. It stays the same even if the target of its redirects changes.
     """
     text = decode(body, content_type=content_type).strip()
     if not text:
-        raise BadFeed("not_a_feed", "it is empty")
+        raise BadFeed("not_a_feed", "the document is empty")
     document = (jsonfeed if text.startswith("{") else xmlfeed).read(text, url=url)
     articles: dict[str, Article] = {}
     for entry in document.entries:
@@ -81,17 +81,17 @@ def _article(entry: Entry, document: Document, *, url: str, feed: str, at: datet
     title = plain(entry.title, at_most=LONGEST_TITLE) or plain(summary, at_most=100)
     if not title:
         return None
-    # An id may be an address too; but one that is not complete is only a name.
-    named = (entry.id,) if ABSOLUTE.match(entry.id) else ()
-    links = (*entry.links, *named, *entry.substitutes)
-    found = _canonical(links, base=url) or _marked(feed, entry.id or f"{title}\n{summary}")
+    # An id may be a URL, too, but only if it is absolute.
+    id_links = (entry.id,) if ABSOLUTE.match(entry.id) else ()
+    links = (*entry.links, *id_links, *entry.substitutes)
+    found = _canonical(links, base=url) or _generated_url(feed, entry.id or f"{title}\n{summary}")
     return Article(
         url=found,
         guid=plain(entry.id, at_most=LONGEST_ID) or None,
         source=_source(entry, document) or urlsplit(found).hostname or url,
         title=title,
         summary=summary,
-        content_html=harmless(entry.content, base=_canonical((entry.base,), base=url) or url),
+        content_html=sanitise(entry.content, base=_canonical((entry.base,), base=url) or url),
         author=plain(entry.author, at_most=LONGEST_NAME) or None,
         published_at=_published(entry, at),
     )
@@ -111,11 +111,11 @@ def _canonical(links: tuple[str, ...], *, base: str) -> str | None:
     return None
 
 
-def _marked(url: str, words: str) -> str:
+def _generated_url(url: str, text: str) -> str:
     page = _canonical((url,), base=url) or url
-    return f"{page}#{hashlib.sha256(words.encode()).hexdigest()[:32]}"
+    return f"{page}#{hashlib.sha256(text.encode()).hexdigest()[:32]}"
 
 
 def _published(entry: Entry, at: datetime) -> datetime:
-    """The first date that is credible, and never one in the future: else it would be news until then."""
+    """The first plausible date, but never one in the future, or the article would stay new until then."""
     return next((min(date, at) for date in entry.dates if date >= EARLIEST), at)

@@ -1,9 +1,10 @@
-"""Parser processes: parsing in processes of its own, because there are documents that keep a parser busy for hours.
+"""Parser processes: parse feeds in separate processes, because some documents keep a parser busy for hours.
 
-A reader is told a document and answers with its articles; after `seconds` of work on one, or with too much memory, the
-system ends it, and another takes its place. It knows no database and no secret, and ends when its input does.
+A process receives a document and answers with its articles. If it uses more than `seconds` of CPU time for one
+document, or too much memory, the system kills it, and the pool starts another. It has no access to the database or to
+secrets, and ends when its input is closed.
 
-    python -m apps.dailybrief.feeds.parser_processes SECONDS      (lines of JSON come in, and go out)
+    python -m apps.dailybrief.feeds.parser_processes SECONDS      (reads and writes lines of JSON)
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ from apps.dailybrief.feeds.parse import BadFeed, Parsed, parse
 from apps.dailybrief.feeds.stopped import Stopped
 
 ROOT = Path(__file__).parents[3]
-MOST_MEMORY = 1_500_000_000
+MAX_MEMORY = 1_500_000_000
 
 
-class Order(BaseModel):
-    """What a reader is told."""
+class ParseRequest(BaseModel):
+    """The document that a parser process receives."""
 
     body: Base64Bytes
     url: str
@@ -39,78 +40,80 @@ class Order(BaseModel):
     feed: str
 
 
-class Fault(BaseModel):
-    """That the document is no feed."""
+class ParseError(BaseModel):
+    """The answer if the document is not a feed."""
 
     code: str
     message: str
 
 
-ANSWER: TypeAdapter[Parsed | Fault] = TypeAdapter(Parsed | Fault)
+ANSWER: TypeAdapter[Parsed | ParseError] = TypeAdapter(Parsed | ParseError)
 
 
-class Readers:
-    """Up to `count` processes that read; started when there is work for them."""
+class ParserPool:
+    """Up to `count` parser processes, started on demand."""
 
     def __init__(self, count: int, *, seconds: float) -> None:
         self._seconds = seconds
-        self._idle: queue.LifoQueue[_Reader | None] = queue.LifoQueue()
+        self._idle: queue.LifoQueue[_ParserProcess | None] = queue.LifoQueue()
         self._lock = threading.Lock()
-        self._alive: set[_Reader] = set()
+        self._alive: set[_ParserProcess] = set()
         self._closed = False
         for _ in range(count):
             self._idle.put(None)
 
     def parse(self, body: bytes, *, url: str, content_type: str, at: datetime, at_most: int, feed: str = "") -> Parsed:
-        """As `parse.parse`, elsewhere; BadFeed also if it takes too much."""
-        told = Order.model_construct(body=body, url=url, content_type=content_type, at=at, at_most=at_most, feed=feed)
-        line = self._ask(told.model_dump_json().encode() + b"\n")
+        """Like `parse.parse`, but in another process; raises BadFeed also if it takes too much time or memory."""
+        request = ParseRequest.model_construct(
+            body=body, url=url, content_type=content_type, at=at, at_most=at_most, feed=feed
+        )
+        line = self._send(request.model_dump_json().encode() + b"\n")
         if not line.endswith(b"\n"):
-            raise BadFeed("too_complex", "reading it takes more time or memory than a feed may")
+            raise BadFeed("too_complex", "parsing the document takes too much time or memory")
         answer = ANSWER.validate_json(line)
-        if isinstance(answer, Fault):
+        if isinstance(answer, ParseError):
             raise BadFeed(answer.code, answer.message)
         return answer
 
     def close(self) -> None:
-        """End all readers, also those at work."""
+        """End all processes, even those that are busy."""
         with self._lock:
             self._closed = True
-            for reader in self._alive:
-                reader.end()
+            for process in self._alive:
+                process.end()
             self._alive.clear()
 
-    def _ask(self, told: bytes) -> bytes:
-        """What a reader answers; less than a line if it did not survive, and then its place is free."""
-        reader = self._idle.get()
+    def _send(self, request: bytes) -> bytes:
+        """The answer of a process, or an incomplete line if it was killed."""
+        process = self._idle.get()
         try:
-            if reader is None:
-                reader = self._start()
-            line = reader.ask(told)
+            if process is None:
+                process = self._start()
+            line = process.send(request)
             if not line.endswith(b"\n"):
-                self._bury(reader)
-                reader = None
+                self._discard(process)
+                process = None
             return line
         finally:
-            self._idle.put(reader)
+            self._idle.put(process)
 
-    def _start(self) -> _Reader:
+    def _start(self) -> _ParserProcess:
         with self._lock:
             if self._closed:
                 raise Stopped
-            reader = _Reader(self._seconds)
-            self._alive.add(reader)
-            return reader
+            process = _ParserProcess(self._seconds)
+            self._alive.add(process)
+            return process
 
-    def _bury(self, reader: _Reader) -> None:
+    def _discard(self, process: _ParserProcess) -> None:
         with self._lock:
             if self._closed:
                 raise Stopped
-            self._alive.remove(reader)
-        reader.end()
+            self._alive.remove(process)
+        process.end()
 
 
-class _Reader:
+class _ParserProcess:
     def __init__(self, seconds: float) -> None:
         self._process = subprocess.Popen(
             [sys.executable, "-m", __name__, str(seconds)],
@@ -121,14 +124,14 @@ class _Reader:
             start_new_session=True,
         )
 
-    def ask(self, told: bytes) -> bytes:
+    def send(self, request: bytes) -> bytes:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         try:
-            self._process.stdin.write(told)
+            self._process.stdin.write(request)
             self._process.stdin.flush()
             return self._process.stdout.readline()
-        except (OSError, ValueError):  # it has ended, or we have closed it
+        except (OSError, ValueError):  # the process has ended, or its pipes are closed
             return b""
 
     def end(self) -> None:
@@ -141,31 +144,31 @@ class _Reader:
 
 
 def _main(seconds: float) -> None:
-    resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
+    resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     for line in sys.stdin.buffer:
-        signal.setitimer(signal.ITIMER_PROF, seconds)  # work, not waiting; the signal ends the process
-        answer = _answer(Order.model_validate_json(line))
+        signal.setitimer(signal.ITIMER_PROF, seconds)  # CPU time; the signal ends the process
+        answer = _answer(ParseRequest.model_validate_json(line))
         signal.setitimer(signal.ITIMER_PROF, 0)
         sys.stdout.buffer.write(ANSWER.dump_json(answer) + b"\n")
         sys.stdout.buffer.flush()
 
 
-def _answer(told: Order) -> Parsed | Fault:
+def _answer(request: ParseRequest) -> Parsed | ParseError:
     try:
         return parse(
-            told.body,
-            url=told.url,
-            content_type=told.content_type,
-            at=told.at,
-            at_most=told.at_most,
-            feed=told.feed,
+            request.body,
+            url=request.url,
+            content_type=request.content_type,
+            at=request.at,
+            at_most=request.at_most,
+            feed=request.feed,
         )
     except BadFeed as error:
-        return Fault(code=error.code, message=str(error))
+        return ParseError(code=error.code, message=str(error))
     except Exception as error:
-        # Whatever feedparser stumbles over: it is the document's fault, not that of the next one.
-        return Fault(code="unreadable", message=f"it can't be read: {type(error).__name__}")
+        # An error inside feedparser concerns only this document; the process can parse the next one.
+        return ParseError(code="unreadable", message=f"the document can't be parsed: {type(error).__name__}")
 
 
 if __name__ == "__main__":

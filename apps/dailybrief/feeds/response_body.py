@@ -1,4 +1,4 @@
-"""Response body: read within a limit that holds before and after decompression."""
+"""Response body: reads the body of a response with a size limit, before and after decompression."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Iterable
 
 GZIP = b"\x1f\x8b"
 ACCEPTED = "gzip, deflate"
-"""Encodings that we ask for and can bound."""
+"""Encodings that can be decompressed with a size limit."""
 
 
 class BadBody(Exception):
-    """What came can't be used; `code` says why in one word."""
+    """The body can't be used; `code` says why."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -19,7 +19,7 @@ class BadBody(Exception):
 
 
 def read(chunks: Iterable[bytes], *, encoding: str, length: str, limit: int) -> bytes:
-    """The whole body, decompressed; or BadBody as soon as it is known to be larger than `limit`."""
+    """The whole body, decompressed. Raises BadBody as soon as it exceeds `limit`."""
     if length.isdecimal() and int(length) > limit:
         raise _too_large(limit)
     raw = bytearray()
@@ -31,18 +31,18 @@ def read(chunks: Iterable[bytes], *, encoding: str, length: str, limit: int) -> 
 
 
 def _decompress(raw: bytes, encoding: str, limit: int) -> bytes:
-    # By what it is, not by its label: servers send a `feed.xml.gz` without a label, and plain text with one.
+    # Look at the bytes, not at the header: servers send `feed.xml.gz` without it, and plain text with it.
     if raw.startswith(GZIP):
         return _inflate(raw, limit, wbits=16 + zlib.MAX_WBITS)
     match encoding:
         case "" | "identity" | "gzip" | "x-gzip":
             return raw
         case "deflate":
-            # By the standard it has a zlib header; some servers leave it out.
+            # The standard requires a zlib header, but some servers leave it out.
             wrapped = len(raw) >= 2 and raw[0] & 0x0F == 8 and int.from_bytes(raw[:2], "big") % 31 == 0
             return _inflate(raw, limit, wbits=zlib.MAX_WBITS if wrapped else -zlib.MAX_WBITS)
         case other:
-            raise BadBody("bad_encoding", f"it is compressed as {other[:40]!r}, which was not asked for")
+            raise BadBody("bad_encoding", f"the response has the unsupported encoding {other[:40]!r}")
 
 
 def _inflate(raw: bytes, limit: int, *, wbits: int) -> bytes:
@@ -52,15 +52,15 @@ def _inflate(raw: bytes, limit: int, *, wbits: int) -> bytes:
         try:
             out += member.decompress(raw, limit + 1 - len(out))
         except zlib.error as error:
-            raise BadBody("bad_encoding", f"it can't be decompressed: {error}") from None
+            raise BadBody("bad_encoding", f"the response can't be decompressed: {error}") from None
         if len(out) > limit:
             raise _too_large(limit)
         if not member.eof:
-            raise BadBody("bad_encoding", "it ends in the middle of what was compressed")
-        # Several members may follow each other; what is no member is padding.
+            raise BadBody("bad_encoding", "the compressed response is incomplete")
+        # Several gzip members may follow each other; anything else is padding.
         raw = member.unused_data if member.unused_data.startswith(GZIP) else b""
     return bytes(out)
 
 
 def _too_large(limit: int) -> BadBody:
-    return BadBody("too_large", f"it is larger than {limit:,} bytes")
+    return BadBody("too_large", f"the feed is larger than {limit:,} bytes")

@@ -1,10 +1,10 @@
-"""Stopped: raised where a fetch waits, for a server or for its turn, when the job is told to stop."""
+"""Stopped: ends a fetch that waits for a server or a host when the job is stopped."""
 
 from __future__ import annotations
 
-SLICE = 0.25
-"""Seconds after which who waits looks whether it was stopped."""
+CHECK_INTERVAL = 0.25
+"""Seconds between two checks for a stop while waiting."""
 
 
 class Stopped(Exception):
-    """It was told to end."""
+    """The job was stopped."""

@@ -1,8 +1,8 @@
-"""Store articles: what a reading of a feed leaves in the database.
+"""Store articles: stores the result of reading one feed.
 
-Each feed is written in a short transaction of its own: its articles together with the validators that they came with.
-So a feed that says 'not modified' next time has nothing that we don't have. That an article is there already, only the
-database decides, by its unique URL: two readings at once lose nothing and write nothing twice.
+Each feed is stored in its own short transaction: its articles together with the validators of the response. So when the
+server answers "not modified" next time, no article is missing. The unique URL in the database decides whether an
+article is new, so two concurrent jobs neither lose an article nor store one twice.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ LONGEST_ERROR = 500
 
 
 @dataclass(frozen=True, kw_only=True)
-class Known:
-    """A feed as it stood when the reading began."""
+class FeedState:
+    """A feed at the start of the job."""
 
     id: int
     url: str
@@ -36,69 +36,69 @@ class Known:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Read:
-    """A feed that came and could be read."""
+class ReadFeed:
+    """A feed that was fetched and parsed."""
 
     fetched: Fetched
     parsed: Parsed
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reading:
-    """How one feed went, and when."""
+class FeedResult:
+    """The result of reading one feed, and its time."""
 
-    feed: Known
+    feed: FeedState
     at: datetime
-    outcome: Read | NotModified | Failed
+    outcome: ReadFeed | NotModified | Failed
 
 
 @dataclass(frozen=True, kw_only=True)
 class Stored:
-    """How many of its articles are new, how many were there already, and how many are too old to take in."""
+    """How many articles of a feed are new, already stored, and too old to be stored."""
 
     new: int = 0
     duplicates: int = 0
     outdated: int = 0
 
 
-def due(session: Session, limits: Limits, *, at: datetime) -> tuple[list[Known], int]:
-    """The feeds to read now, and how many are left alone for a while because they keep failing."""
+def due_feeds(session: Session, limits: Limits, *, at: datetime) -> tuple[list[FeedState], int]:
+    """The feeds to read now, and the number of feeds that are skipped for a while because they failed."""
     feeds = session.scalars(select(Feed).where(Feed.removed_at.is_(None)).order_by(Feed.id)).all()
-    ready = [feed for feed in feeds if _rest(feed.failures, limits) <= at - (feed.last_fetch_at or feed.added_at)]
-    known = [Known(id=feed.id, url=feed.url, etag=feed.etag, last_modified=feed.last_modified) for feed in ready]
-    return known, len(feeds) - len(ready)
+    due = [feed for feed in feeds if _retry_delay(feed.failures, limits) <= at - (feed.last_fetch_at or feed.added_at)]
+    states = [FeedState(id=feed.id, url=feed.url, etag=feed.etag, last_modified=feed.last_modified) for feed in due]
+    return states, len(feeds) - len(due)
 
 
-def store(session: Session, reading: Reading, limits: Limits) -> Stored:
-    """Write how it went; nothing if the feed was removed meanwhile."""
-    match reading.outcome:
-        case Read(fetched=fetched, parsed=parsed):
-            known = _note(
+def store(session: Session, result: FeedResult, limits: Limits) -> Stored:
+    """Store the result; do nothing if the feed was removed meanwhile."""
+    match result.outcome:
+        case ReadFeed(fetched=fetched, parsed=parsed):
+            exists = _update_feed(
                 session,
-                reading,
-                **_success(reading.at, fetched.status),
+                result,
+                **_success(result.at, fetched.status),
                 etag=fetched.etag,
                 last_modified=fetched.last_modified,
                 site_url=parsed.site_url,
             )
-            if not known:
+            if not exists:
                 return Stored()
-            _name(session, reading.feed, parsed.title)
-            earliest = reading.at - limits.retain_articles
-            gone = _forgotten(session, [one.url for one in parsed.articles if one.published_at == reading.at])
-            recent = [one for one in parsed.articles if one.published_at >= earliest and one.url not in gone]
-            new = _insert(session, reading, recent)
+            _set_title(session, result.feed, parsed.title)
+            earliest = result.at - limits.retain_articles
+            deleted = _forgotten(session, [one.url for one in parsed.articles if one.published_at == result.at])
+            recent = [one for one in parsed.articles if one.published_at >= earliest and one.url not in deleted]
+            new = _insert(session, result, recent)
             return Stored(new=new, duplicates=len(recent) - new, outdated=len(parsed.articles) - len(recent))
         case NotModified(status=status):
-            _note(session, reading, **_success(reading.at, status))
+            _update_feed(session, result, **_success(result.at, status))
         case Failed(code=code, message=message, status=status):
             error = {"error_code": code, "error": message[:LONGEST_ERROR], "last_status": status}
-            _note(session, reading, failures=Feed.failures + 1, **error)
+            _update_feed(session, result, failures=Feed.failures + 1, **error)
     return Stored()
 
 
-def _rest(failures: int, limits: Limits) -> timedelta:
-    """How long a feed is left alone after so many failures in a row."""
+def _retry_delay(failures: int, limits: Limits) -> timedelta:
+    """How long a feed is skipped after this many failures in a row."""
     if failures == 0:
         return timedelta.min
     doubled: int = 2 ** min(failures - 1, 20)
@@ -109,30 +109,30 @@ def _success(at: datetime, status: int) -> dict[str, Any]:
     return {"last_success_at": at, "last_status": status, "failures": 0, "error_code": None, "error": None}
 
 
-def _note(session: Session, reading: Reading, **values: Any) -> bool:
-    """Write it on the feed; False if it was removed."""
-    statement = update(Feed).where(Feed.id == reading.feed.id, Feed.removed_at.is_(None))
-    result = session.execute(statement.values(last_fetch_at=reading.at, **values))
-    assert isinstance(result, CursorResult)
-    return result.rowcount == 1
+def _update_feed(session: Session, result: FeedResult, **values: Any) -> bool:
+    """Update the row of the feed; False if the feed was removed."""
+    statement = update(Feed).where(Feed.id == result.feed.id, Feed.removed_at.is_(None))
+    updated = session.execute(statement.values(last_fetch_at=result.at, **values))
+    assert isinstance(updated, CursorResult)
+    return updated.rowcount == 1
 
 
-def _name(session: Session, feed: Known, title: str) -> None:
-    """A feed without a name is called what it calls itself."""
+def _set_title(session: Session, feed: FeedState, title: str) -> None:
+    """Give the feed the title of its document, unless it has a title already."""
     session.execute(update(Feed).where(Feed.id == feed.id, Feed.title == "").values(title=title))
 
 
 def _forgotten(session: Session, undated: Sequence[str]) -> set[str]:
-    """Which of these articles, of which the feed says no date, were here before and have been deleted."""
+    """Those of the undated articles that retention has deleted."""
     return set(session.scalars(select(ForgottenArticle.url).where(ForgottenArticle.url.in_(undated))))
 
 
-def _insert(session: Session, reading: Reading, articles: Sequence[Article]) -> int:
-    """How many of them were not there."""
+def _insert(session: Session, result: FeedResult, articles: Sequence[Article]) -> int:
+    """Insert the articles; return how many were new."""
     insert = INSERTS[session.get_bind().dialect.name]
-    # All in the same order, or two readings with the same articles would wait for each other for ever.
+    # Always in the same order: two transactions with the same articles could deadlock otherwise.
     rows = [
-        {**asdict(article), "feed_id": reading.feed.id, "fetched_at": reading.at}
+        {**asdict(article), "feed_id": result.feed.id, "fetched_at": result.at}
         for article in sorted(articles, key=lambda article: article.url)
     ]
     if not rows:

@@ -1,4 +1,4 @@
-"""Transport: for httpx, with connections to allowed addresses only, and end when their time is up."""
+"""Transport: an httpx transport that connects only to allowed addresses and enforces a deadline."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ import httpcore
 import httpx
 
 from apps.dailybrief.feeds.allowed_addresses import Address, AddressPolicy
-from apps.dailybrief.feeds.stopped import SLICE, Stopped
+from apps.dailybrief.feeds.stopped import CHECK_INTERVAL, Stopped
 
 
 class Insecure(httpcore.ConnectError):
-    """The other side could not show that it is who we asked for."""
+    """The server's certificate is not valid for the host."""
 
 
-class Patience:
-    """How long one exchange may go on: until its time is up, or until `stop` is set."""
+class Deadline:
+    """The end of one request: after `seconds`, or when `stop` is set."""
 
     def __init__(self, seconds: float, *, stop: threading.Event) -> None:
         self._until = time.monotonic() + seconds
@@ -37,14 +37,14 @@ class Patience:
 
 
 class Transport(httpx.BaseTransport):
-    """One exchange: no connection is kept, so that each is made to an address that was judged for it."""
+    """A transport for one request. Connections are not reused, so that each goes to a newly checked address."""
 
-    def __init__(self, reach: AddressPolicy, *, patience: Patience) -> None:
+    def __init__(self, policy: AddressPolicy, *, deadline: Deadline) -> None:
         self._pool = httpcore.ConnectionPool(
-            ssl_context=trusted(),
+            ssl_context=trusted_certificates(),
             max_connections=1,
             max_keepalive_connections=0,
-            network_backend=_Backend(reach, patience),
+            network_backend=_Backend(policy, deadline),
         )
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
@@ -79,11 +79,11 @@ class _Body(httpx.SyncByteStream):
 
 
 class _Backend(httpcore.NetworkBackend):
-    """Resolves and judges. The name stays with httpcore, which sends it as Host and checks the certificate by it."""
+    """Resolves host names and checks the addresses. httpcore keeps the name for `Host` and for the certificate."""
 
-    def __init__(self, reach: AddressPolicy, patience: Patience) -> None:
-        self._reach = reach
-        self._patience = patience
+    def __init__(self, policy: AddressPolicy, deadline: Deadline) -> None:
+        self._policy = policy
+        self._deadline = deadline
         self._system = httpcore.SyncBackend()
 
     def connect_tcp(
@@ -94,63 +94,63 @@ class _Backend(httpcore.NetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.NetworkStream:
-        until = time.monotonic() + _within(timeout, self._patience.left, httpcore.ConnectTimeout)
+        until = time.monotonic() + _within(timeout, self._deadline.left, httpcore.ConnectTimeout)
         failure: Exception = httpcore.ConnectError(f"{host} has no address")
         for address in self._resolve(host, port, until - time.monotonic()):
-            seconds = _within(until - time.monotonic(), self._patience.left, httpcore.ConnectTimeout)
+            seconds = _within(until - time.monotonic(), self._deadline.left, httpcore.ConnectTimeout)
             try:
-                # An address in digits: nothing is resolved a second time.
+                # An IP address, so that the name is not resolved a second time.
                 stream = self._system.connect_tcp(str(address), port, seconds, local_address, socket_options)
             except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
                 failure = error
             else:
-                return _Stream(stream, self._patience)
+                return _Stream(stream, self._deadline)
         raise failure
 
     def _resolve(self, host: str, port: int, seconds: float) -> list[Address]:
         answer: Future[list[Address]] = Future()
 
-        def ask() -> None:
+        def resolve() -> None:
             try:
-                answer.set_result(self._reach.resolve(host, port))
+                answer.set_result(self._policy.resolve(host, port))
             except Exception as error:
                 answer.set_exception(error)
 
-        # The system's resolver knows no timeout: it has a thread of its own, for which we stop waiting.
-        threading.Thread(target=ask, name=f"name-{host}", daemon=True).start()
+        # The system's resolver has no timeout, so it gets its own thread, and we stop waiting for it in time.
+        threading.Thread(target=resolve, name=f"name-{host}", daemon=True).start()
         try:
             return answer.result(seconds)
         except NotInTime:
-            raise httpcore.ConnectTimeout(f"the address of {host} was not found in time") from None
+            raise httpcore.ConnectTimeout(f"resolving {host} took too long") from None
         except OSError as error:
-            raise httpcore.ConnectError(f"the address of {host} was not found: {error.strerror or error}") from None
+            raise httpcore.ConnectError(f"can't resolve {host}: {error.strerror or error}") from None
 
 
 class _Stream(httpcore.NetworkStream):
-    """A connection that counts the time of the whole exchange, not only of the next byte."""
+    """A connection that enforces the deadline of the whole request, not only a timeout per read."""
 
-    def __init__(self, stream: httpcore.NetworkStream, patience: Patience) -> None:
+    def __init__(self, stream: httpcore.NetworkStream, deadline: Deadline) -> None:
         self._stream = stream
-        self._patience = patience
+        self._deadline = deadline
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        until = time.monotonic() + (timeout if timeout is not None else self._patience.left)
+        until = time.monotonic() + (timeout if timeout is not None else self._deadline.left)
         while True:
-            seconds = _within(until - time.monotonic(), self._patience.left, httpcore.ReadTimeout)
+            seconds = _within(until - time.monotonic(), self._deadline.left, httpcore.ReadTimeout)
             try:
-                return self._stream.read(max_bytes, min(seconds, SLICE))
+                return self._stream.read(max_bytes, min(seconds, CHECK_INTERVAL))
             except httpcore.ReadTimeout:
-                continue  # and look at the clocks again
+                continue  # check the deadline again
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        self._stream.write(buffer, _within(timeout, self._patience.left, httpcore.WriteTimeout))
+        self._stream.write(buffer, _within(timeout, self._deadline.left, httpcore.WriteTimeout))
 
     def start_tls(
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
     ) -> httpcore.NetworkStream:
-        seconds = _within(timeout, self._patience.left, httpcore.ConnectTimeout)
+        seconds = _within(timeout, self._deadline.left, httpcore.ConnectTimeout)
         try:
-            return _Stream(self._stream.start_tls(ssl_context, server_hostname, seconds), self._patience)
+            return _Stream(self._stream.start_tls(ssl_context, server_hostname, seconds), self._deadline)
         except httpcore.ConnectError as error:
             raise Insecure(str(error)) if isinstance(error.__cause__, ssl.SSLError) else error from None
 
@@ -164,11 +164,11 @@ class _Stream(httpcore.NetworkStream):
 def _within(timeout: float | None, left: float, error: type[Exception]) -> float:
     seconds = left if timeout is None else min(timeout, left)
     if seconds <= 0:
-        raise error("the time is up")
+        raise error("the deadline has passed")
     return seconds
 
 
 @cache
-def trusted() -> ssl.SSLContext:
-    """The certificates that httpx trusts, or those of SSL_CERT_FILE. To read them takes a while."""
+def trusted_certificates() -> ssl.SSLContext:
+    """The certificates that httpx trusts, or those of SSL_CERT_FILE. Loading them is slow."""
     return httpx.create_ssl_context()

@@ -1,11 +1,11 @@
-"""URLs: one spelling for each address, so that the same article has the same URL in every feed.
+"""URLs: canonical URLs, so that an article has the same URL in every feed.
 
-What changes nothing is brought to one form: the case of scheme and host, the port that is the default, the trailing dot
-of a host, `.` and `..` in a path, percent-encoding that was not needed, international hosts (as punycode), fragments.
-What only counts visitors is dropped: see TRACKING. Parameters are sorted by name, unless a part has no name (`?12345`)
-or several (`?a=1;b=2`): then their order may mean something.
+Differences without a meaning are removed: the case of scheme and host, the default port, the trailing dot of a host,
+`.` and `..` in a path, unnecessary percent-encoding, international hosts (as punycode), and fragments. Tracking
+parameters are dropped; see TRACKING. Parameters are sorted by name, unless one has no name (`?12345`) or several
+(`?a=1;b=2`), because their order may then have a meaning.
 
-What may change the answer stays as it is: `http` and `https`, `www.`, the case of a path, a slash at its end.
+Differences that may change the response are kept: `http` or `https`, `www.`, the case of a path, a slash at its end.
 """
 
 from __future__ import annotations
@@ -35,29 +35,29 @@ HOST = re.compile(r"[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z
 
 
 class BadUrl(ValueError):
-    """The text is no address of a web page; the message says why."""
+    """The text is not an http or https URL; the message says why."""
 
     code = "bad_url"
 
 
 def canonical(url: str, *, base: str | None = None) -> str:
-    """The one spelling of this address, after it was resolved against `base`; or BadUrl."""
+    """The canonical form of a URL, resolved against `base`; or BadUrl."""
     text = IGNORED.sub("", url).strip()
     try:
         parts = urlsplit(urljoin(base, text) if base else text)
         port = parts.port
     except ValueError as error:
-        raise BadUrl(f"{_shown(url)} can't be read: {error}") from None
+        raise BadUrl(f"{_shown(url)} is not a URL: {error}") from None
     scheme = parts.scheme.lower()
     if scheme not in DEFAULT_PORTS:
-        raise BadUrl(f"{_shown(url)} is not an address of http or https")
+        raise BadUrl(f"{_shown(url)} does not start with http:// or https://")
     if "@" in parts.netloc:
-        raise BadUrl("an address must not carry a user name or a password")
+        raise BadUrl("the URL must not contain a user name or a password")
     host = canonical_host(parts.hostname or "")
     shown_port = "" if port is None or port == DEFAULT_PORTS[scheme] else f":{port}"
     path = _without_dots(_encoded(parts.path, IN_PATH)) or "/"
     query = _query(parts.query)
-    # An address of the kind `#!/news/1` names its page in the fragment.
+    # A fragment such as `#!/news/1` identifies the page, so it is kept.
     fragment = f"#{_encoded(parts.fragment, IN_QUERY)}" if parts.fragment.startswith("!") else ""
     found = f"{scheme}://{host}{shown_port}{path}{'?' if query else ''}{query}{fragment}"
     if len(found) > LONGEST:
@@ -66,20 +66,20 @@ def canonical(url: str, *, base: str | None = None) -> str:
 
 
 def canonical_host(host: str) -> str:
-    """A host in lower case and ASCII, without a dot at its end; IPv6 in brackets."""
+    """The host in lower case and ASCII, without a trailing dot; IPv6 addresses are in brackets."""
     if ":" in host and "%" not in host:
         try:
             return f"[{IPv6Address(host)}]"
         except AddressValueError:
-            raise BadUrl(f"{_shown(host)} is not a host") from None
+            raise BadUrl(f"{_shown(host)} is not a host name") from None
     name = host.lower().rstrip(".")
     if not name.isascii():
         try:
             name = idna.encode(name, uts46=True).decode("ascii").rstrip(".")
         except (idna.IDNAError, UnicodeError):
-            raise BadUrl(f"{_shown(host)} is not a host") from None
+            raise BadUrl(f"{_shown(host)} is not a host name") from None
     if len(name) > 253 or not HOST.fullmatch(name):
-        raise BadUrl(f"{_shown(host)} is not a host")
+        raise BadUrl(f"{_shown(host)} is not a host name")
     return name
 
 
@@ -87,30 +87,30 @@ def _query(query: str) -> str:
     parts = [part for part in _encoded(query, IN_QUERY).split("&") if part]
     kept = [part for part in parts if not TRACKING.fullmatch(part.partition("=")[0])]
     if all(part.find("=") > 0 and ";" not in part for part in kept):
-        # The sort is stable: parameters of one name keep their order.
+        # The sort is stable, so parameters with the same name keep their order.
         kept.sort(key=lambda part: part.partition("=")[0])
     return "&".join(kept)
 
 
 def _encoded(text: str, safe: frozenset[int]) -> str:
-    """Percent-encode what must be, decode what need not be, and leave what would change its meaning."""
+    """Percent-encode unsafe characters, decode unreserved ones, and leave the rest as it is."""
     data = text.encode("utf-8", "replace")
     out: list[str] = []
-    place = 0
-    while place < len(data):
-        if found := PERCENT.match(data, place):
+    position = 0
+    while position < len(data):
+        if found := PERCENT.match(data, position):
             byte = int(found[1], 16)
             out.append(chr(byte) if byte in UNRESERVED else f"%{byte:02X}")
-            place += 3
+            position += 3
         else:
-            byte = data[place]
+            byte = data[position]
             out.append(chr(byte) if byte in safe else f"%{byte:02X}")
-            place += 1
+            position += 1
     return "".join(out)
 
 
 def _without_dots(path: str) -> str:
-    """`/a/./b/../c` is `/a/c`. Empty segments stay: they may mean something."""
+    """Resolve `.` and `..`: `/a/./b/../c` becomes `/a/c`. Empty segments stay, because they may have a meaning."""
     kept: list[str] = []
     segments = path.split("/")
     for segment in segments:

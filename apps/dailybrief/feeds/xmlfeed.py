@@ -1,4 +1,4 @@
-"""XML feeds: RSS 0.9 to 2.0, RDF and Atom, with feedparser, which also reads what is broken."""
+"""XML feeds: RSS 0.9 to 2.0, RDF and Atom, parsed with feedparser, which also accepts broken XML."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from feedparser.mixin import _FeedParserMixin
 
 from apps.dailybrief.feeds.entries import BadFeed, Document, Entry
 
-# What may stand before the root element. A subset of a DOCTYPE may hold texts, comments and instructions of its own.
+# Markup that may precede the root element. The internal subset of a DOCTYPE may contain strings and comments.
 PROLOG = re.compile(
     r"""<\?.*?\?> | <!--.*?-->
     | <!DOCTYPE (?: [^\[>"'] | "[^"]*" | '[^']*' )*+
@@ -24,15 +24,15 @@ PROLOG = re.compile(
 )
 MARKUP = re.compile(r"<[\w!?]")
 ROOT = re.compile(r"<(?P<name>\w[^\s/>]*)")
-# An id is a name. feedparser would make an address of `17`, where nothing is.
+# Keep ids as they are: feedparser would resolve an id such as `17` to a URL that does not exist.
 _FeedParserMixin.can_be_relative_uri.discard("id")
 
 
 def read(text: str, *, url: str) -> Document:
-    """The document at `url`; or BadFeed."""
+    """Parse the document from `url`, or raise BadFeed."""
     document, root = _from_root(text)
-    # Bytes in a stream: of a string feedparser would think that it may be an address or the name of a file. It is told
-    # what we know of the encoding, and need not clean the HTML, which is done later for all formats alike.
+    # Pass a byte stream: feedparser would open a string as a URL or a file. The encoding is known, and HTML is
+    # sanitised later, in the same way for all formats.
     found = feedparser.parse(
         io.BytesIO(document.encode()),
         response_headers={"content-type": "application/xml; charset=utf-8", "content-location": url},
@@ -41,10 +41,10 @@ def read(text: str, *, url: str) -> Document:
     )
     if not found.entries:
         if not found.get("version"):
-            raise BadFeed("not_a_feed", "it is neither RSS nor Atom nor JSON Feed")
-        # A fault in its text (an HTML entity, a bare &) costs nothing; but one that is cut off may have had entries.
+            raise BadFeed("not_a_feed", "the document is neither RSS nor Atom nor JSON Feed")
+        # An error in the text (an HTML entity, a bare &) does not matter. A truncated feed may have lost its entries.
         if found.bozo and not re.search(rf"</{re.escape(root)}\s*>", document):
-            raise BadFeed("unreadable", f"it can't be read: {str(found.get('bozo_exception'))[:200]}")
+            raise BadFeed("unreadable", f"the document can't be parsed: {str(found.get('bozo_exception'))[:200]}")
     return Document(
         title=_text(found.feed, "title"),
         link=_text(found.feed, "link"),
@@ -53,15 +53,15 @@ def read(text: str, *, url: str) -> Document:
 
 
 def _from_root(text: str) -> tuple[str, str]:
-    """The document from its root element on, and that element's name.
+    """The document from its root element on, and the name of that element.
 
-    What comes before it is left out: there, and only there, a document may declare entities.
+    The prolog is dropped, because it is the only part of a document that can declare entities.
     """
     at = 0
-    while begun := MARKUP.search(text, at):
-        skipped = PROLOG.match(text, begun.start())
+    while markup := MARKUP.search(text, at):
+        skipped = PROLOG.match(text, markup.start())
         if skipped is None:
-            break  # the root; or something that does not end, and the root is the first element after it
+            break  # this is the root, or an unclosed prolog, and then the root is the first element after it
         at = skipped.end()
     root = ROOT.search(text, at)
     return (text[root.start() :], root["name"]) if root else (text, "")
@@ -85,11 +85,11 @@ def _entry(entry: dict[str, Any], url: str) -> Entry:
 
 
 def _links(entry: dict[str, Any]) -> Iterator[str]:
-    """Where it can be read: its `alternate` links, the one that feedparser chooses first."""
-    # The first is the publisher's own address, where a service that counts clicks has put itself in between.
+    """The URLs of the article: its `alternate` links, with feedparser's choice first."""
+    # The publisher's own URL, if the links of the feed go through a click counter.
     yield _text(entry, "feedburner_origlink")
     alternates = list(_hrefs(entry, "alternate"))
-    if (chosen := _text(entry, "link")) in alternates:  # else feedparser has taken the id for one
+    if (chosen := _text(entry, "link")) in alternates:  # otherwise feedparser took the id for a link
         yield chosen
     yield from alternates
 
@@ -101,7 +101,7 @@ def _hrefs(entry: dict[str, Any], *rels: str) -> Iterator[str]:
 
 
 def _content(entry: dict[str, Any]) -> dict[str, Any]:
-    """The whole text if the feed has it, else the summary; the form with markup before the one without."""
+    """The full text if the feed has it, otherwise the summary; HTML is preferred to plain text."""
     found: list[dict[str, Any]] = [*(_value(entry, "content") or ()), _value(entry, "summary_detail") or {}]
     return next(
         (content for content in found if "html" in _text(content, "type") and _text(content, "value")), found[0]
@@ -122,7 +122,7 @@ def _dates(entry: dict[str, Any]) -> Iterator[datetime]:
 
 
 def _value(found: dict[str, Any], key: str) -> Any:
-    # Not by the dictionary's own `get`, which would answer for another key.
+    # feedparser's own `get` falls back to other keys.
     return dict.get(found, key)
 
 

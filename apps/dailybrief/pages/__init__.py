@@ -1,1 +1,1 @@
-"""Pages: each resource of the site, for a person as a page and for a program as JSON, at one address."""
+"""Pages: each resource of the site, as HTML for browsers and as JSON for programs, at the same URL."""

@@ -1,5 +1,5 @@
-"""/: today's brief, as it stands now."""
-# No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
+"""/: the current brief of today."""
+# No postponed annotations: FastAPI could not resolve `site`, which the endpoints use as a closure.
 
 from typing import Annotated
 
@@ -19,11 +19,11 @@ def router(site: Site, *, database: Database, settings: Settings) -> APIRouter:
 
     @pages.get("/", name="brief")
     def brief(request: Request, who: Annotated[Who, Depends(site.viewer)]) -> Response:
-        """The events of today, most important first: by how many sources report them and how fresh they are."""
+        """The events of today, ranked by the number of sources and the age of the latest article."""
         now = site.hf.clock.now()
         day = brief_events.day_of(now, settings.zone)
         with database.read() as session:
-            found = editions.today(session, settings, now=now)
+            events = editions.events_of_today(session, settings, now=now)
             edition = session.scalar(select(Edition).where(Edition.day == day, Edition.time_zone == settings.timezone))
             published = day.isoformat() if edition is not None else None
             if not wants_page(request):
@@ -32,7 +32,7 @@ def router(site: Site, *, database: Database, settings: Settings) -> APIRouter:
                         "day": day.isoformat(),
                         "as_of": now.isoformat(),
                         "edition": published,
-                        "events": [brief_events.told(story) for story in found],
+                        "events": [brief_events.to_json(event) for event in events],
                     }
                 )
             fetched_at = session.scalar(select(func.max(Feed.last_success_at)))
@@ -45,13 +45,13 @@ def router(site: Site, *, database: Database, settings: Settings) -> APIRouter:
                 who,
                 "brief.html",
                 day=day,
-                stories=found,
+                events=events,
                 published=published,
                 fetched_at=fetched_at,
                 feeds=feeds,
                 failing=failing,
-                articles=sum(len(story.articles) for story in found),
-                sources={source for story in found for source in story.sources},
+                articles=sum(len(event.articles) for event in events),
+                sources={source for event in events for source in event.sources},
             )
 
     return pages

@@ -1,5 +1,5 @@
-"""/editions: the briefs that were published, each for ever as it was: as a page, Markdown, HTML and JSON feed."""
-# No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
+"""/editions: the published briefs, which never change: as a page, Markdown, HTML and JSON feed."""
+# No postponed annotations: FastAPI could not resolve `site`, which the endpoints use as a closure.
 
 import json
 from datetime import date
@@ -15,66 +15,66 @@ from apps.dailybrief.tables import Edition
 from apps.shared.database import Database
 from holdfast.web import Problem, Site, Who, wants_page
 
-MOST = 400
+MAX_EDITIONS = 400
 
 
 def router(site: Site, *, database: Database, settings: Settings) -> APIRouter:
     pages = site.resource("/editions", tags=["editions"])
 
-    def of(session: Session, day: date) -> Edition:
-        wanted = select(Edition).where(Edition.day == day, Edition.time_zone == settings.timezone)
-        found = session.scalar(wanted)
+    def get(session: Session, day: date) -> Edition:
+        query = select(Edition).where(Edition.day == day, Edition.time_zone == settings.timezone)
+        found = session.scalar(query)
         if found is None:
-            raise Problem("edition_not_found", f"no brief of {day} has been published", status=404)
+            raise Problem("edition_not_found", f"the brief of {day} is not published", status=404)
         return found
 
-    def sent(day: date, form: str, media_type: str) -> Response:
+    def respond(day: date, column: str, media_type: str) -> Response:
         with database.read() as session:
-            edition = of(session, day)
-            headers = {"ETag": f'"{edition.sha256}-{form}"'}
-            return Response(getattr(edition, form), media_type=media_type, headers=headers)
+            edition = get(session, day)
+            headers = {"ETag": f'"{edition.sha256}-{column}"'}
+            return Response(getattr(edition, column), media_type=media_type, headers=headers)
 
     @pages.get("", name="editions")
     def editions(request: Request, who: Annotated[Who, Depends(site.viewer)]) -> Response:
-        """What was published, the newest first."""
-        wanted = select(Edition).where(Edition.time_zone == settings.timezone).order_by(Edition.day.desc()).limit(MOST)
+        """All editions, the newest first."""
+        own_zone = select(Edition).where(Edition.time_zone == settings.timezone)
         with database.read() as session:
-            found = session.scalars(wanted).all()
+            found = session.scalars(own_zone.order_by(Edition.day.desc()).limit(MAX_EDITIONS)).all()
             if not wants_page(request):
-                return JSONResponse({"editions": [told(one) for one in found]})
+                return JSONResponse({"editions": [to_json(one) for one in found]})
             return site.render(request, who, "editions.html", editions=found)
 
     @pages.get("/{day}.md", name="edition.markdown")
     def markdown(day: date, who: Annotated[Who, Depends(site.viewer)]) -> Response:
-        return sent(day, "markdown", "text/markdown; charset=utf-8")
+        return respond(day, "markdown", "text/markdown; charset=utf-8")
 
     @pages.get("/{day}.json", name="edition.json")
     def json_feed(day: date, who: Annotated[Who, Depends(site.viewer)]) -> Response:
-        return sent(day, "json_feed", "application/feed+json; charset=utf-8")
+        return respond(day, "json_feed", "application/feed+json; charset=utf-8")
 
     @pages.get("/{day}.html", name="edition.html")
     def html(day: date, who: Annotated[Who, Depends(site.viewer)]) -> Response:
-        return sent(day, "html", "text/html; charset=utf-8")
+        return respond(day, "html", "text/html; charset=utf-8")
 
     @pages.get("/{day}", name="edition")
     def edition(request: Request, day: date, who: Annotated[Who, Depends(site.viewer)]) -> Response:
-        """One edition: its facts and where its forms are."""
+        """One edition, with links to its formats."""
         with database.read() as session:
-            found = of(session, day)
+            found = get(session, day)
             if not wants_page(request):
-                return JSONResponse(told(found))
-            items = [(one["title"], printed(one["content_html"])) for one in json.loads(found.json_feed)["items"]]
+                return JSONResponse(to_json(found))
+            items = [(one["title"], keep_times(one["content_html"])) for one in json.loads(found.json_feed)["items"]]
             return site.render(request, who, "edition.html", edition=found, items=items)
 
     return pages
 
 
-def printed(text: str) -> str:
-    """What was published, with the times that it says: the page must not turn them into the reader's own."""
+def keep_times(text: str) -> str:
+    """Mark the times so that the page does not convert them to the reader's time zone."""
     return text.replace("<time ", '<time data-form="printed" ')
 
 
-def told(edition: Edition) -> dict[str, Any]:
+def to_json(edition: Edition) -> dict[str, Any]:
     return {
         "day": edition.day.isoformat(),
         "time_zone": edition.time_zone,

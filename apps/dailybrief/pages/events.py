@@ -1,5 +1,5 @@
-"""/events/ID: one event: its sentence, its timeline, and every article that reports it."""
-# No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
+"""/events/ID: one event with its summary, its timeline and its articles."""
+# No postponed annotations: FastAPI could not resolve `site`, which the endpoints use as a closure.
 
 from typing import Annotated
 
@@ -22,11 +22,11 @@ def router(site: Site, *, database: Database) -> APIRouter:
     ) -> Response:
         """One event with its articles, the earliest first."""
         with database.read() as session:
-            story = brief_events.get(session, event_id)
-            if story is None:
-                raise Problem("event_not_found", f"there is no event {event_id}", status=404)
+            found = brief_events.get(session, event_id)
+            if found is None:
+                raise Problem("event_not_found", f"event {event_id} does not exist", status=404)
             if not wants_page(request):
-                return JSONResponse(brief_events.told(story))
-            return site.render(request, who, "event.html", story=story)
+                return JSONResponse(brief_events.to_json(found))
+            return site.render(request, who, "event.html", event=found)
 
     return pages

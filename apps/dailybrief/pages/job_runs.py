@@ -1,5 +1,5 @@
-"""/job-runs: the audit log; and a slot triggered by hand, through the same claim as the clock's."""
-# No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
+"""/job-runs: shows the audit log, and triggers slots by hand; they are claimed like scheduled ones."""
+# No postponed annotations: FastAPI could not resolve `site`, which the endpoints use as a closure.
 
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -16,22 +16,22 @@ from apps.shared.database import Database
 from holdfast import HoldfastError, Run
 from holdfast.web import Problem, Site, Who, wants_page
 
-MOST, USUAL = 500, 100
-SAID = {
-    "claimed": "The slot is claimed; the worker runs it now",
-    "slot_taken": "That slot has been claimed before; nothing was started",
-    "still_running": "An earlier run of the job has not ended; nothing was started",
-    "no_worker": "The worker is not alive; nothing was started",
-    "bad_slot": "A slot is an instant like 2026-11-16T06:00:00",
-    "invalid_policy": "A slot lies between 1970 and a year from now",
-    "unknown_job": "There is no such job",
-    "refused": "It was refused; nothing was started",
+MAX_LIMIT, DEFAULT_LIMIT = 500, 100
+MESSAGES = {
+    "claimed": "The slot is claimed, and the worker will run it now",
+    "slot_taken": "The slot was claimed before, so nothing was started",
+    "still_running": "An earlier run of the job is still active, so nothing was started",
+    "no_worker": "No worker is running, so nothing was started",
+    "bad_slot": "The time is not valid; write it like 2026-11-16T06:00:00",
+    "invalid_policy": "The time must be between 1970 and a year from now",
+    "unknown_job": "The job does not exist",
+    "refused": "The trigger was refused, and nothing was started",
 }
-"""What a person is told after a trigger, by what became of it."""
+"""The message on the page after a trigger, by its result."""
 
 
 class NewSlot(BaseModel):
-    """What a program sends to trigger a job: the slot, in full. Without a zone it is refused."""
+    """The body of a request to trigger a slot. `scheduled_for` must have a time zone."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -42,17 +42,18 @@ class NewSlot(BaseModel):
 def router(site: Site, *, database: Database, jobs: tuple[str, ...]) -> APIRouter:
     pages = site.resource("/job-runs", tags=["job runs"])
 
-    def triggered(job_name: str, scheduled_for: datetime, by: str) -> Run[Any]:
+    def trigger_slot(job_name: str, scheduled_for: datetime, by: str) -> Run[Any]:
         if job_name not in jobs:
-            raise Problem("unknown_job", f"there is no job {job_name!r}; there is: {', '.join(jobs)}", status=422)
+            raise Problem("unknown_job", f"no job is named {job_name!r}; choose from: {', '.join(jobs)}", status=422)
         if scheduled_for.tzinfo is None:
-            raise Problem("slot_without_zone", f"scheduled_for={scheduled_for} has no time zone", status=422)
+            error = f"scheduled_for={scheduled_for} has no time zone; add one, such as +00:00"
+            raise Problem("slot_without_zone", error, status=422)
         return site.hf.schedules.trigger(job_name, scheduled_for=scheduled_for, by=by)
 
     def page(request: Request, who: Who, *, job: str, status: str) -> Response:
         with database.read() as session:
-            found = job_runs.latest(session, limit=USUAL, job_name=job or None, status=status or None)
-        asked = request.query_params
+            found = job_runs.latest(session, limit=DEFAULT_LIMIT, job_name=job or None, status=status or None)
+        query = request.query_params
         return site.render(
             request,
             who,
@@ -65,9 +66,9 @@ def router(site: Site, *, database: Database, jobs: tuple[str, ...]) -> APIRoute
             job=job,
             status=status,
             slot_now=f"{site.hf.clock.now().astimezone(UTC):%Y-%m-%dT%H:%M:%S}",
-            said=SAID.get(asked.get("said", "")),
-            bad=asked.get("said") != "claimed",
-            which=f"{asked.get('which', '')[:200]}",
+            message=MESSAGES.get(query.get("result", "")),
+            bad=query.get("result") != "claimed",
+            slot=f"{query.get('slot', '')[:200]}",
         )
 
     @pages.get("", name="job_runs")
@@ -76,23 +77,23 @@ def router(site: Site, *, database: Database, jobs: tuple[str, ...]) -> APIRoute
         who: Annotated[Who, Depends(site.viewer)],
         job: Annotated[str, Query(max_length=128, pattern=r"^[^\x00]*$")] = "",
         status: Annotated[str, Query(max_length=16)] = "",
-        limit: Annotated[int, Query(ge=1, le=MOST)] = USUAL,
+        limit: Annotated[int, Query(ge=1, le=MAX_LIMIT)] = DEFAULT_LIMIT,
     ) -> Response:
-        """The newest claims first, of one job or all, in one status or all."""
+        """The latest job runs, the newest claim first, filtered by job and status."""
         if status and status not in job_runs.STATUSES:
             known = ", ".join(job_runs.STATUSES)
-            raise Problem("unknown_status", f"there is no status {status!r}; there is: {known}", status=422)
+            raise Problem("unknown_status", f"{status!r} is not a status; choose from: {known}", status=422)
         if wants_page(request):
             return page(request, who, job=job, status=status)
         with database.read() as session:
             found = job_runs.latest(session, limit=limit, job_name=job or None, status=status or None)
-        return JSONResponse({"job_runs": [told(one) for one in found]})
+        return JSONResponse({"job_runs": [to_json(one) for one in found]})
 
     @pages.post("", name="job_runs.trigger", status_code=201)
     def trigger(body: NewSlot, who: Annotated[Who, Depends(site.operator)]) -> Response:
-        """Claim a slot; 409 `slot_taken` if someone has it, `still_running` if an earlier run has not ended,
-        `no_worker` if the worker is not alive."""
-        run = triggered(body.job_name, body.scheduled_for, who.name)
+        """Trigger a slot. Answers 409 with `slot_taken` if it was claimed before, `still_running` if an earlier run is
+        active, or `no_worker` if no worker is running."""
+        run = trigger_slot(body.job_name, body.scheduled_for, who.name)
         slot = body.scheduled_for.astimezone(UTC).isoformat()
         return JSONResponse({"id": run.id, "job_name": body.job_name, "scheduled_for": slot}, status_code=201)
 
@@ -104,25 +105,26 @@ def router(site: Site, *, database: Database, jobs: tuple[str, ...]) -> APIRoute
         scheduled_for: Annotated[str, Form(max_length=40)] = "",
     ) -> Response:
         try:
-            triggered(job_name, _instant(scheduled_for), who.name)
-            said = "claimed"
+            trigger_slot(job_name, _instant(scheduled_for), who.name)
+            result = "claimed"
         except (Problem, HoldfastError) as error:
-            said = error.problem if isinstance(error, Problem) else error.code
-        # Back to the page: what renews itself must be something that can be asked for again.
-        query = urlencode({"said": said if said in SAID else "refused", "which": f"{job_name} at {scheduled_for}"})
+            result = error.problem if isinstance(error, Problem) else error.code
+        # Redirect, because the page reloads itself, and a reload must not trigger again.
+        shown = result if result in MESSAGES else "refused"
+        query = urlencode({"result": shown, "slot": f"{job_name} at {scheduled_for}"})
         return RedirectResponse(f"{request.url_for('job_runs').path}?{query}", 303)
 
     return pages
 
 
-def told(one: JobRun) -> dict[str, Any]:
-    return {name: value.isoformat() if isinstance(value, datetime) else value for name, value in asdict(one).items()}
+def to_json(run: JobRun) -> dict[str, Any]:
+    return {name: value.isoformat() if isinstance(value, datetime) else value for name, value in asdict(run).items()}
 
 
 def _instant(text: str) -> datetime:
-    """A slot as the field gives it: in UTC, as the page says, unless it has a zone."""
+    """The time in the form field, which is UTC unless it has a time zone."""
     try:
         at = datetime.fromisoformat(text.strip())
     except ValueError:
-        raise Problem("bad_slot", f"a slot is an instant like 2026-11-16T06:00:00, not {text!r}", status=422) from None
+        raise Problem("bad_slot", f"{text!r} is not a time; write it like 2026-11-16T06:00:00", status=422) from None
     return at if at.tzinfo is not None else at.replace(tzinfo=UTC)

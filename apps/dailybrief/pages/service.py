@@ -1,5 +1,5 @@
-"""/service: which service answers, in which process, and what runs in it. It never schedules."""
-# No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
+"""/service: describes the process that answers. It never schedules."""
+# No postponed annotations: FastAPI could not resolve `site`, which the endpoints use as a closure.
 
 import os
 import socket
@@ -19,13 +19,13 @@ def router(site: Site) -> APIRouter:
 
     @pages.get("", name="service")
     def service(who: Annotated[Who, Depends(site.viewer)]) -> Response:
-        """Who answers. `schedules` is true in the worker alone, which does not answer here."""
+        """The process that answers. `schedules` is always false here, because only the worker schedules."""
         this = (socket.gethostname(), os.getpid())
         here = [worker for worker in site.hf.workers.list() if (worker.host, worker.pid) == this]
         threads = sorted(thread.name for thread in threading.enumerate())
         return JSONResponse(
             {
-                "service": services.this(),
+                "service": services.current(),
                 "pid": os.getpid(),
                 "parent": os.getppid(),
                 "threads": threads,

@@ -1,1 +1,1 @@
-"""Samples: six newspapers that do not exist, and what they report today, each in its own words."""
+"""Samples: the feeds of six fictional newspapers, with articles about the same events."""

@@ -1,7 +1,7 @@
-"""python -m apps.dailybrief.samples MODULE ARGUMENTS: runs a module with the settings that suit the samples.
+"""python -m apps.dailybrief.samples MODULE ARGUMENTS: runs a module with settings for the sample feeds.
 
-Feeds are on this machine, so loopback is allowed; they are read and grouped every minute. What the environment says
-counts more.
+The feeds are on this machine, so loopback addresses are allowed, and they are read and grouped every minute. Variables
+of the environment override these settings.
 """
 
 from __future__ import annotations

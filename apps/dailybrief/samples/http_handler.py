@@ -1,4 +1,4 @@
-"""HTTP handler: the feeds of the samples, with conditional requests."""
+"""HTTP handler: serves the sample feeds, with conditional requests."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from zoneinfo import ZoneInfo
 from apps.dailybrief.samples.feeds import SampleFeeds
 
 
-def serving(zone: ZoneInfo) -> ThreadingHTTPServer:
-    """A server of the feeds on a free port of 127.0.0.1, as they are from now on; let it `serve_forever`."""
+def feed_server(zone: ZoneInfo) -> ThreadingHTTPServer:
+    """A server for the sample feeds on a free port of 127.0.0.1; call `serve_forever` on it."""
     feeds = SampleFeeds(datetime.now(UTC), zone)
 
     class Handler(BaseHTTPRequestHandler):

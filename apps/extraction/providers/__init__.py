@@ -1,10 +1,10 @@
-"""Providers: the three services that extraction stands on, each behind a small protocol, chosen by settings.
+"""Providers: the three services that extraction uses, each behind a small protocol and chosen by settings.
 
-    Blobs        keep a document's bytes              a folder | Azure Blob Storage
-    Analyser     read a document                      this machine | Azure Document Intelligence
-    Embedder     make vectors of passages             a model from a wheel | OpenAI | Azure OpenAI
+    Blobs        stores the bytes of a document       a folder | Azure Blob Storage
+    Analyser     reads a document                     this machine | Azure Document Intelligence
+    Embedder     makes vectors of passages            a model from a wheel | OpenAI | Azure OpenAI
 
-What goes wrong with one is a Trouble, which says when to try again, and whether the service is there at all.
+A failure of a service is a ServiceError, which says when to try again and whether the service is reachable at all.
 """
 
 from __future__ import annotations
@@ -19,90 +19,95 @@ from typing import Protocol
 from apps.extraction.analysis import Analysis
 
 
-class Trouble(Exception):
-    """A service failed, was too slow, or asked us to wait (`after`). `alive`: it answered, and would answer others."""
+class ServiceError(Exception):
+    """A service failed, was too slow, or asked us to wait (`after`).
 
-    def __init__(self, provider: str, said: str, *, after: timedelta | None = None, alive: bool = False) -> None:
-        super().__init__(f"{provider}: {said}")
-        self.provider, self.after, self.alive = provider, after, alive
+    `reachable` is True if the service works and only this request was refused or has to wait.
+    """
 
-
-class Lost(Trouble):
-    """An analysis that was begun never gives a result: it has failed, is not there, or does not end. Begin another."""
-
-    def __init__(self, provider: str, said: str) -> None:
-        super().__init__(provider, said, alive=True)
+    def __init__(self, provider: str, message: str, *, after: timedelta | None = None, reachable: bool = False) -> None:
+        super().__init__(f"{provider}: {message}")
+        self.provider, self.after, self.reachable = provider, after, reachable
 
 
-def is_alive(status: int | None) -> bool:
-    """Whether a service that answers like this is there: it asks to wait, or refuses this one request.
+class AnalysisLost(ServiceError):
+    """An analysis that was started will never have a result: it failed, is unknown, or does not end. Start another."""
 
-    A key that is refused is refused for every request.
+    def __init__(self, provider: str, message: str) -> None:
+        super().__init__(provider, message, reachable=True)
+
+
+def is_reachable(status: int | None) -> bool:
+    """Whether this HTTP status means that the service works and only refuses or delays this request.
+
+    401 and 403 do not: a wrong key is refused for every request.
     """
     return status is not None and 400 <= status < 500 and status not in (401, 403, 408)
 
 
 class BlobMissing(Exception):
-    """No file is kept under that name."""
+    """There is no blob with that name."""
 
 
 BLOB_NAME = re.compile(r"[0-9a-z]{8,64}")
 
 
 def blob_name(name: str) -> str:
-    """Names of files are ours, never a user's: an id, and nothing else."""
+    """Check the name of a blob. Names are made from ids, never from user input."""
     if not BLOB_NAME.fullmatch(name):
-        raise ValueError(f"{name!r} is no name of a blob")
+        raise ValueError(f"{name!r} is not a valid blob name")
     return name
 
 
 @dataclass(frozen=True)
-class Kept:
-    """A file that is kept, and since when."""
+class StoredBlob:
+    """The name of a blob, and when it was stored."""
 
     name: str
-    at: datetime
+    stored_at: datetime
 
 
 class Blobs(Protocol):
-    """Files by name. Putting one again replaces it; removing one that is not there is fine."""
+    """Blobs by name. `put` replaces an existing blob; `remove` ignores a missing one."""
 
     name: str
 
     def put(self, name: str, content: Path | bytes) -> None: ...
     def get(self, name: str) -> bytes:
-        """All of it, or BlobMissing."""
+        """Return the content, or raise BlobMissing."""
         ...
 
     def remove(self, name: str) -> None: ...
-    def all(self) -> Iterable[Kept]:
-        """Every file with a name of ours."""
+    def all(self) -> Iterable[StoredBlob]:
+        """List all blobs with a valid name."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class Unfinished:
-    """The service is still at it; ask again after a while."""
+    """The analysis is not finished; ask again after a while."""
 
     after: timedelta
 
 
 Source = Callable[[], bytes]
-"""Fetches a document: only who needs its bytes asks for them."""
+"""A function that fetches the bytes of a document, for providers that need them."""
 
 
 class Analyser(Protocol):
-    """Reads documents in two steps: what was started is paid for, and can be asked for its result by anyone."""
+    """Reads documents in two steps: starting an analysis costs money, asking for its result does not."""
 
     name: str
 
     def start(self, document: Source) -> str:
-        """Begin to read it; where the result will be."""
+        """Start an analysis and return the operation to ask for its result."""
         ...
 
-    def result(self, place: str, document: Source) -> Analysis | Unfinished:
-        """What was read, or that it takes longer; Unreadable if the document is the reason, Lost if this place will
-        never have it."""
+    def result(self, operation: str, document: Source) -> Analysis | Unfinished:
+        """Return the result, or Unfinished.
+
+        Raise Unreadable if the document can't be read, and AnalysisLost if the operation will never have a result.
+        """
         ...
 
 
@@ -110,5 +115,5 @@ class Embedder(Protocol):
     name: str
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """A vector of length one for each text."""
+        """Return a vector of length one for each text."""
         ...

@@ -1,8 +1,8 @@
-"""Azure Document Intelligence, by its official SDK.
+"""Azure documents: read documents with Azure Document Intelligence and its official SDK.
 
-Starting an analysis is what costs money, so it is asked for once: the SDK's own retries are off for it, and the engine
-remembers where the result will be. Asking for the result costs nothing and may be repeated by anyone. An analysis that
-has failed, or that the service no longer knows, is Lost: then another one is started.
+Starting an analysis costs money, so it is done once: the SDK's retries are off, and a step of the run stores the
+operation. Asking for the result costs nothing and may be repeated. An analysis that has failed, or that the service no
+longer knows, raises AnalysisLost; then another one is started.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from azure.core.rest import HttpRequest, HttpResponse
 
 from apps.extraction.analysis import Analysis, Cell, Page, Pair, Table, Unreadable
 from apps.extraction.clean_text import first_line, plain
-from apps.extraction.providers import Lost, Source, Trouble, Unfinished, is_alive
+from apps.extraction.providers import AnalysisLost, ServiceError, Source, Unfinished, is_reachable
 from apps.extraction.providers.retry_after import retry_after
 
-WAIT = timedelta(seconds=1)
-GONE = (404, 410)  # an operation that the service does not know, or no longer keeps
+POLL_INTERVAL = timedelta(seconds=1)
+GONE = (404, 410)  # the service does not know the operation, or has deleted it
 UNREADABLE = {
     "InvalidContent",
     "InvalidContentDimensions",
@@ -37,7 +37,7 @@ UNREADABLE = {
 
 
 class AzureDocuments:
-    """`model` reads the document; the endpoint is the service's own, or one that speaks its protocol."""
+    """Reads documents with `model`; the endpoint is Azure's, or a server with the same protocol."""
 
     name = "documents"
 
@@ -48,67 +48,68 @@ class AzureDocuments:
         )
 
     def start(self, document: Source) -> str:
-        answers: list[HttpResponse] = []
+        responses: list[HttpResponse] = []
         content = document()
-        with self._told():
+        with self._service_errors():
             self._client.begin_analyze_document(
                 self._model,
                 io.BytesIO(content),
                 content_type="application/octet-stream",
                 polling=False,
-                raw_response_hook=lambda answer: answers.append(answer.http_response),
+                raw_response_hook=lambda call: responses.append(call.http_response),
             )
-        place = answers[-1].headers.get("Operation-Location", "") if answers else ""
-        if urlsplit(place)[:2] != urlsplit(self._endpoint)[:2]:
-            # We send our key there: only to the service itself.
-            raise Trouble(self.name, "the answer does not say where the result will be")
-        return place
+        operation = responses[-1].headers.get("Operation-Location", "") if responses else ""
+        if urlsplit(operation)[:2] != urlsplit(self._endpoint)[:2]:
+            # We send our key to this address, so it must belong to the service itself.
+            raise ServiceError(self.name, "the response has no valid Operation-Location")
+        return operation
 
-    def result(self, place: str, document: Source) -> Analysis | Unfinished:
-        with self._told():
-            answer = self._client.send_request(HttpRequest("GET", place))
-            if answer.status_code in GONE:
-                raise Lost(self.name, f"the analysis is not there any more: HTTP {answer.status_code}")
-            answer.raise_for_status()
-            told: dict[str, Any] = answer.json()
-            match told.get("status"):
+    def result(self, operation: str, document: Source) -> Analysis | Unfinished:
+        with self._service_errors():
+            response = self._client.send_request(HttpRequest("GET", operation))
+            if response.status_code in GONE:
+                raise AnalysisLost(self.name, f"the analysis no longer exists: HTTP {response.status_code}")
+            response.raise_for_status()
+            body: dict[str, Any] = response.json()
+            match body.get("status"):
                 case "notStarted" | "running":
-                    wait = retry_after(answer.headers)
-                    return Unfinished(after=WAIT if wait is None else wait)
+                    wait = retry_after(response.headers)
+                    return Unfinished(after=POLL_INTERVAL if wait is None else wait)
                 case "succeeded":
-                    return _analysis(told["analyzeResult"])
+                    return _analysis(body["analyzeResult"])
                 case "failed":
-                    raise self._failed(told.get("error") or {})
+                    raise self._failed(body.get("error") or {})
                 case status:
-                    raise Trouble(self.name, f"a status that no one knows: {plain(str(status), 100)}")
+                    raise ServiceError(self.name, f"unknown status: {plain(str(status), 100)}")
 
     @contextlib.contextmanager
-    def _told(self) -> Iterator[None]:
+    def _service_errors(self) -> Iterator[None]:
+        """Raise every error as a ServiceError, or as Unreadable if the service refuses the document."""
         try:
             yield
         except HttpResponseError as error:
             code = _code(error)
             if error.status_code == 400 and code in UNREADABLE:
-                raise Unreadable(_word(code), f"the service can't read it: {code}") from error
+                raise Unreadable(_failure_type(code), f"the service can't read the document: {code}") from error
             wait = retry_after(getattr(error.response, "headers", None))
-            said = f"HTTP {error.status_code} {code}".strip()
-            raise Trouble(self.name, said, after=wait, alive=is_alive(error.status_code)) from error
+            message = f"HTTP {error.status_code} {code}".strip()
+            raise ServiceError(self.name, message, after=wait, reachable=is_reachable(error.status_code)) from error
         except AzureError as error:
-            raise Trouble(self.name, f"{type(error).__name__}: {first_line(error)}") from error
+            raise ServiceError(self.name, f"{type(error).__name__}: {first_line(error)}") from error
         except (ValueError, TypeError, AttributeError, KeyError) as error:
-            raise Trouble(self.name, f"an answer that can't be understood: {type(error).__name__}") from error
+            raise ServiceError(self.name, f"the response is malformed: {type(error).__name__}") from error
 
     def _failed(self, error: dict[str, Any]) -> Exception:
         code = _innermost(error) or "unknown"
         if code in UNREADABLE:
-            return Unreadable(_word(code), f"the service can't read it: {code}")
-        return Lost(self.name, f"the analysis failed: {code}")
+            return Unreadable(_failure_type(code), f"the service can't read the document: {code}")
+        return AnalysisLost(self.name, f"the analysis failed: {code}")
 
 
-def _analysis(told: dict[str, Any]) -> Analysis:
-    """The service's result in our words; ValueError, or what its parts raise, if it is not what it says to be."""
-    result = AnalyzeResult(told)
-    made = Analysis(
+def _analysis(body: dict[str, Any]) -> Analysis:
+    """Convert the result of the service; raise ValueError, TypeError or the like if it is malformed."""
+    result = AnalyzeResult(body)
+    analysis = Analysis(
         pages=[
             Page(number=page.page_number, text="\n".join(line.content for line in page.lines or ()))
             for page in result.pages
@@ -133,7 +134,7 @@ def _analysis(told: dict[str, Any]) -> Analysis:
             if pair.value is not None
         ],
     )
-    return made.checked()  # the SDK checks no type
+    return analysis.checked()  # the SDK does not check types
 
 
 def _page_of(element: Any) -> int:
@@ -148,11 +149,11 @@ def _code(error: HttpResponseError) -> str:
 
 
 def _innermost(error: dict[str, Any]) -> str:
-    """The code that says most."""
+    """Return the most specific error code."""
     inner = error.get("innererror")
     code = (inner.get("code") if isinstance(inner, dict) else None) or error.get("code") or ""
     return plain(str(code), 100)
 
 
-def _word(code: str) -> str:
+def _failure_type(code: str) -> str:
     return "ENCRYPTED" if code == "PasswordProtected" else "UNREADABLE"

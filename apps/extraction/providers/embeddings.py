@@ -1,4 +1,4 @@
-"""Embeddings: vectors of passages, by a model from a wheel or by who the settings say."""
+"""Embeddings: open the embedder that the settings name, and make vectors with the local model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from apps.shared.embedding_model import Model
 def open_embedder(settings: Settings) -> Embedder:
     if settings.embeddings == "local":
         return LocalEmbedder()
-    from apps.extraction.providers.openai_embeddings import OpenAiEmbedder, open_client  # only who uses it waits for it
+    from apps.extraction.providers.openai_embeddings import (
+        OpenAiEmbedder,
+        open_client,
+    )  # imported here: it loads slowly
 
     return OpenAiEmbedder(open_client(settings), settings.openai_model, settings.dimensions)
 

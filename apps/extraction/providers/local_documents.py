@@ -1,7 +1,7 @@
 """Local documents: read a PDF on this machine, in a child process with limits that ends when its parent does.
 
-PDFs come from strangers. One that makes the library crash, loop or fill the memory harms only that process, and one
-that takes control of it finds none of our keys in its environment.
+PDFs are untrusted. If one makes the library crash, loop or fill the memory, only the child process is affected. If one
+takes control of the process, it finds none of our keys in the environment.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from pathlib import Path
 
 from apps.extraction.analysis import Analysis, Unreadable
 from apps.extraction.clean_text import plain
-from apps.extraction.providers import Source, Trouble, Unfinished
+from apps.extraction.providers import ServiceError, Source, Unfinished
 
-REFUSED = 3  # the exit code with which the reader says that the document is the reason
+REFUSED = 3  # the exit code of the reader if the document is unreadable
 ROOT = Path(__file__).parents[3]
-PASSED_ON = ("PATH", "HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "TMPDIR", "VIRTUAL_ENV")
+INHERITED_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "TMPDIR", "VIRTUAL_ENV")
 
 
 class LocalDocuments:
-    """`timeout` is for a whole document, `most_pages` and `most_characters` are what is read of one."""
+    """Reads PDFs in a child process; the timeout and the limits apply to one document."""
 
     name = "reader"
 
@@ -31,27 +31,28 @@ class LocalDocuments:
         self._timeout, self._limits = timeout, (str(most_pages), str(most_characters))
 
     def start(self, document: Source) -> str:
-        return ""  # nothing is begun before it is read
+        return ""  # `result` does all the work
 
-    def result(self, place: str, document: Source) -> Analysis | Unfinished:
-        done = self._read(document())
-        if done.returncode == REFUSED:
-            told = json.loads(done.stdout)
-            raise Unreadable(told["reason"], told["said"])
-        if done.returncode == -signal.SIGXCPU:
+    def result(self, operation: str, document: Source) -> Analysis | Unfinished:
+        child = self._read(document())
+        if child.returncode == REFUSED:
+            refusal = json.loads(child.stdout)
+            raise Unreadable(refusal["failure_type"], refusal["message"])
+        if child.returncode == -signal.SIGXCPU:
             raise self._too_slow()
-        if done.returncode == -signal.SIGKILL:
-            raise Trouble(self.name, "it was killed; the machine may have too little memory")
-        if done.returncode < 0:
-            raise Unreadable("UNREADABLE", f"what reads it crashed ({signal.Signals(-done.returncode).name})")
-        if done.returncode != 0:
-            said = done.stderr.decode("utf-8", "replace").strip().splitlines()
-            raise Trouble(self.name, plain(said[-1], 300) if said else f"it ended with code {done.returncode}")
-        return Analysis.from_json(done.stdout)
+        if child.returncode == -signal.SIGKILL:
+            raise ServiceError(self.name, "the process was killed; the machine may have too little memory")
+        if child.returncode < 0:
+            crash = signal.Signals(-child.returncode).name
+            raise Unreadable("UNREADABLE", f"the document made the reader crash ({crash})")
+        if child.returncode != 0:
+            lines = child.stderr.decode("utf-8", "replace").strip().splitlines()
+            raise ServiceError(self.name, plain(lines[-1], 300) if lines else f"exit code {child.returncode}")
+        return Analysis.from_json(child.stdout)
 
     def _read(self, document: bytes) -> subprocess.CompletedProcess[bytes]:
         command = [sys.executable, "-m", "apps.extraction.read_pdf", f"{self._timeout:g}", *self._limits]
-        environment = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+        environment = {name: os.environ[name] for name in INHERITED_VARIABLES if name in os.environ}
         try:
             return subprocess.run(
                 command,
@@ -65,7 +66,7 @@ class LocalDocuments:
         except subprocess.TimeoutExpired:
             raise self._too_slow() from None
         except OSError as error:
-            raise Trouble(self.name, f"it could not be started: {error.strerror}") from error
+            raise ServiceError(self.name, f"the process could not be started: {error.strerror}") from error
 
     def _too_slow(self) -> Unreadable:
-        return Unreadable("TOO_SLOW", f"it could not be read within {self._timeout:g} s")
+        return Unreadable("TOO_SLOW", f"the document could not be read within {self._timeout:g} s")

@@ -1,4 +1,4 @@
-"""OpenAI and Azure OpenAI, by the official SDK."""
+"""OpenAI embeddings: make vectors with OpenAI or Azure OpenAI, with the official SDK."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from collections.abc import Iterator, Sequence
 import openai
 
 from apps.extraction.clean_text import first_line
-from apps.extraction.providers import Trouble, is_alive
+from apps.extraction.providers import ServiceError, is_reachable
 from apps.extraction.providers.retry_after import retry_after
 from apps.extraction.settings import Settings
 
 
 def open_client(settings: Settings) -> openai.OpenAI:
-    """The client that the settings say. It tries nothing again by itself: the engine says whether and when."""
+    """Open the client that the settings name. Its own retries are off: the engine decides whether and when to retry."""
     assert settings.openai_key is not None
     key, timeout = settings.openai_key.get_secret_value(), settings.request_timeout.total_seconds()
     if settings.embeddings != "azure":
@@ -31,7 +31,7 @@ def open_client(settings: Settings) -> openai.OpenAI:
 
 
 class OpenAiEmbedder:
-    """Each batch is one request."""
+    """Makes vectors; each batch is one request."""
 
     name = "embeddings"
 
@@ -39,32 +39,33 @@ class OpenAiEmbedder:
         self._client, self._model, self._dimensions = client, model, dimensions
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        with _told(self.name):
-            answer = self._client.embeddings.create(model=self._model, input=list(texts), dimensions=self._dimensions)
-            found = sorted(answer.data, key=lambda one: one.index)
-            vectors = [[float(number) for number in one.embedding] for one in found]
-        if [one.index for one in found] != list(range(len(texts))):
-            raise Trouble(self.name, f"{len(vectors)} vectors for {len(texts)} passages")
+        with _service_errors(self.name):
+            response = self._client.embeddings.create(model=self._model, input=list(texts), dimensions=self._dimensions)
+            items = sorted(response.data, key=lambda item: item.index)
+            vectors = [[float(number) for number in item.embedding] for item in items]
+        if [item.index for item in items] != list(range(len(texts))):
+            raise ServiceError(self.name, f"the response has {len(vectors)} vectors for {len(texts)} passages")
         if {len(vector) for vector in vectors} != {self._dimensions}:
-            raise Trouble(self.name, f"vectors that do not have {self._dimensions} dimensions")
+            raise ServiceError(self.name, f"the response has vectors that do not have {self._dimensions} dimensions")
         return [_unit(vector) for vector in vectors]
 
 
 @contextlib.contextmanager
-def _told(provider: str) -> Iterator[None]:
+def _service_errors(provider: str) -> Iterator[None]:
+    """Raise every error of the SDK as a ServiceError."""
     try:
         yield
     except openai.APIStatusError as error:
-        wait, alive = retry_after(error.response.headers), is_alive(error.status_code)
-        raise Trouble(provider, f"HTTP {error.status_code}", after=wait, alive=alive) from error
+        wait, reachable = retry_after(error.response.headers), is_reachable(error.status_code)
+        raise ServiceError(provider, f"HTTP {error.status_code}", after=wait, reachable=reachable) from error
     except openai.OpenAIError as error:
-        raise Trouble(provider, f"{type(error).__name__}: {first_line(error)}") from error
+        raise ServiceError(provider, f"{type(error).__name__}: {first_line(error)}") from error
     except (ValueError, TypeError, AttributeError) as error:
-        raise Trouble(provider, f"an answer that can't be understood: {type(error).__name__}") from error
+        raise ServiceError(provider, f"the response is malformed: {type(error).__name__}") from error
 
 
 def _unit(vector: Sequence[float]) -> list[float]:
     length = math.sqrt(math.fsum(number * number for number in vector))
     if not math.isfinite(length):
-        raise Trouble(OpenAiEmbedder.name, "a vector that has no length")
+        raise ServiceError(OpenAiEmbedder.name, "the response has a vector with numbers that are not finite")
     return [number / length for number in vector] if length else list(vector)

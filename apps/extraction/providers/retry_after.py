@@ -1,4 +1,4 @@
-"""Retry-After: how long a service asks us to wait."""
+"""Retry after: read the header Retry-After, with which a service asks us to wait."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 
-LONGEST = timedelta(minutes=10)
+MAX_WAIT = timedelta(minutes=10)
 
 
 def retry_after(headers: Mapping[str, str] | None, *, now: datetime | None = None) -> timedelta | None:
-    """The pause that it says, in seconds or as a date; None where it says nothing that can be followed."""
-    said = (headers.get("Retry-After") if headers is not None else None) or ""
+    """Return the requested wait, given in seconds or as a date, at most MAX_WAIT; None if there is no valid value."""
+    value = (headers.get("Retry-After") if headers is not None else None) or ""
     try:
-        seconds = float(said)
+        seconds = float(value)
     except ValueError:
-        seconds = _until(said, now or datetime.now(UTC))
+        seconds = _seconds_until(value, now or datetime.now(UTC))
     if not math.isfinite(seconds):
         return None
-    return timedelta(seconds=min(max(seconds, 0.0), LONGEST.total_seconds()))
+    return timedelta(seconds=min(max(seconds, 0.0), MAX_WAIT.total_seconds()))
 
 
-def _until(said: str, now: datetime) -> float:
+def _seconds_until(value: str, now: datetime) -> float:
     try:
-        return (parsedate_to_datetime(said) - now).total_seconds()
-    except (ValueError, TypeError):  # no date, or one without its zone
+        return (parsedate_to_datetime(value) - now).total_seconds()
+    except (ValueError, TypeError):  # not a date, or a date without a time zone
         return math.nan

@@ -1,4 +1,4 @@
-"""Samples: documents to begin with; `make.py` beside them has made the PDFs."""
+"""Samples: example documents. `make.py` in this folder generates the PDFs."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from apps.extraction.jobs import store
 HERE = Path(__file__).parent
 
 
-def take() -> None:
-    """Take the samples in, where there is nothing yet."""
+def add_all() -> None:
+    """Add the samples, if there is no document yet."""
     if not store.count():
-        documents.take_first([_file(path) for path in sorted(HERE.glob("*.pdf"))], by="samples")
+        documents.add_if_empty([_file(path) for path in sorted(HERE.glob("*.pdf"))], by="samples")
 
 
 def _file(path: Path) -> documents.File:

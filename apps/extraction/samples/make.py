@@ -1,4 +1,4 @@
-"""python -m apps.extraction.samples.make: makes the sample PDFs anew. It needs reportlab, which only tests have."""
+"""Make the sample PDFs: `python -m apps.extraction.samples.make`. Needs the `dev` extra (reportlab)."""
 
 from __future__ import annotations
 
@@ -131,12 +131,12 @@ def main() -> None:
     }.items():
         write(HERE / f"{name}.pdf", lines)
     canvas = Canvas(str(HERE / "scan.pdf"), pagesize=A4, invariant=1)
-    canvas.rect(LEFT, 300, 460, 400, fill=1)  # a picture, and no text at all
+    canvas.rect(LEFT, 300, 460, 400, fill=1)  # a picture without text
     canvas.save()
 
 
 def write(path: Path, lines: list[str]) -> None:
-    """A PDF from lines: `# ` is a heading, `| ` a table's row, `---` a new page."""
+    """Write a PDF: a line that begins with `# ` is a heading, with `| ` a table row; `---` begins a new page."""
     canvas = Canvas(str(path), pagesize=A4, invariant=1)
     canvas.setTitle(path.stem)
     top = float(TOP)

@@ -1,15 +1,15 @@
-// A field shows where it stands in the text, and a place in the text its field.
+// Highlights a field in the text when the pointer is on its row, and the row when the pointer is on the field.
 
-function show(number) {
-  for (const one of document.querySelectorAll(".found")) one.classList.remove("found");
+function select(number) {
+  for (const element of document.querySelectorAll(".selected")) element.classList.remove("selected");
   if (number === undefined) return;
-  for (const one of document.querySelectorAll(`[data-field="${number}"], [data-place="${number}"]`)) one.classList.add("found");
+  for (const element of document.querySelectorAll(`[data-field="${number}"], [data-row="${number}"]`)) element.classList.add("selected");
 }
 
 function numberAt(target) {
-  const one = target instanceof Element ? target.closest("[data-place], mark[data-field]") : null;
-  return one?.dataset.place ?? one?.dataset.field;
+  const element = target instanceof Element ? target.closest("[data-row], mark[data-field]") : null;
+  return element?.dataset.row ?? element?.dataset.field;
 }
 
-document.addEventListener("mouseover", (event) => show(numberAt(event.target)));
-document.addEventListener("focusin", (event) => show(numberAt(event.target)));
+document.addEventListener("mouseover", (event) => select(numberAt(event.target)));
+document.addEventListener("focusin", (event) => select(numberAt(event.target)));

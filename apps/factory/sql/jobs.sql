@@ -1,6 +1,6 @@
--- One row for each edition of a video that is or was made. Of a split stage the lease is the one that ends first.
--- `diagnostic` says why a job failed, and what the newest recovery of a stage that is not DONE yet was.
--- A stage that a rerun has taken over from the job before it has no row of its own: it is done.
+-- One row for each edition of a video. For a stage with segments, the lease is the one that expires first.
+-- `diagnostic` says why a job failed, and describes the newest recovery of a stage that is not DONE.
+-- A stage that a rerun has copied from the earlier job has no row of its own: it is DONE.
 create view jobs as
 select
     p.id as job_id,
@@ -29,6 +29,6 @@ select
     p.created_at,
     p.finished_at
 from editions as e
-inner join holdfast_run as p on p.id = e.run_id
+inner join holdfast_run_view as p on p.id = e.run_id
 left join stages as g on g.job_id = p.id
 group by p.id, e.video_id, e.number, p.state, p.error, p.created_at, p.finished_at

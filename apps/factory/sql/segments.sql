@@ -1,6 +1,6 @@
 -- One row for each stage of a job, and for each segment of a stage that is split (the stage itself has segment '').
--- What no worker ever claimed is never in ERROR: it stays NEW, and `reason` says why it was skipped. A split stage is in
--- ERROR if one of its segments is. `diagnostic` tells of the last recovery, until the stage or segment is DONE.
+-- A stage or segment that no worker ever claimed is never in ERROR: it stays NEW, and `reason` says why it was skipped.
+-- A split stage is in ERROR if one of its segments is. `diagnostic` describes the last recovery, until it is DONE.
 create view segments as
 select
     r.parent_id as job_id,
@@ -9,36 +9,36 @@ select
     r.id as run_id,
     case
         when r.place = 'outcomes' and r.state = 'succeeded' then 'DONE'
-        when r.place = 'outcomes' and r.attempt > 0 then 'ERROR'
+        when r.place = 'outcomes' and r.claim > 0 then 'ERROR'
         when r.place = 'outcomes' and r.segment = '' and exists (
             select 1
-            from holdfast_run as s
+            from holdfast_run_view as s
             where
                 s.parent_id = r.parent_id
                 and s.stage = r.stage
                 and s.segment <> ''
                 and s.place = 'outcomes'
                 and s.state <> 'succeeded'
-                and s.attempt > 0
+                and s.claim > 0
         ) then 'ERROR'
         when r.place = 'outcomes' then 'NEW'
         when r.place = 'leases' then 'RUNNING'
         when r.place = 'ready' then 'READY'
-        when r.due_at is not null and r.tries > 0 then 'ERROR'
+        when r.due_at is not null and r.attempt > 0 then 'ERROR'
         else 'NEW'
     end as state,
     case when r.place = 'leases' then r.holder end as lease_owner,
     r.expires_at as lease_expires_at,
     case when r.place = 'outcomes' then 1 else 0 end as ended,
+    r.claim,
     r.attempt,
-    r.tries,
     r.takeovers,
     r.started_at,
     r.finished_at,
     r.due_at as retry_at,
-    case when r.place = 'outcomes' and r.attempt = 0 then r.error end as reason,
+    case when r.place = 'outcomes' and r.claim = 0 then r.error end as reason,
     case when r.takeovers > 0 and r.state <> 'succeeded' then (
-        select d.told || ' (' || r.stage || case when r.segment = '' then '' else '[' || r.segment || ']' end || ')'
+        select d.description || ' (' || r.stage || case when r.segment = '' then '' else '[' || r.segment || ']' end || ')'
         from recoveries as d
         where d.run_id = r.id
         order by d.number desc
@@ -46,5 +46,5 @@ select
     ) end as diagnostic,
     r.error,
     r.result
-from holdfast_run as r
+from holdfast_run_view as r
 where r.stage is not null and r.parent_id in (select e.run_id from editions as e)

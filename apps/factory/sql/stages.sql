@@ -1,5 +1,5 @@
--- One row for each stage of a job. A split stage stands where the segment stands that is furthest, until it has ended.
--- `reason` says why a stage was skipped, `diagnostic` tells of the newest recovery of what is not DONE yet.
+-- One row for each stage of a job. Until a split stage has ended, it has the state of its most advanced segment.
+-- `reason` says why a stage was skipped; `diagnostic` describes the newest recovery of a segment that is not DONE.
 create view stages as
 select
     s.job_id,

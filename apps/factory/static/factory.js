@@ -1,10 +1,10 @@
-// Leases run out while one looks: the time that is left ticks down. They are renewed by their owners; the page asks anew.
+// Counts down the time until each lease expires. Workers renew their leases; the page polls for the new times.
 
 function tick() {
-  for (const told of document.querySelectorAll("[data-until]")) {
-    const left = (Date.parse(told.dataset.until) - Date.now()) / 1000;
-    const text = left > 0 ? `${left.toFixed(0)} s` : "it has run out";
-    if (told.textContent !== text) told.textContent = text;
+  for (const element of document.querySelectorAll("[data-until]")) {
+    const left = (Date.parse(element.dataset.until) - Date.now()) / 1000;
+    const text = left > 0 ? `${left.toFixed(0)} s` : "expired";
+    if (element.textContent !== text) element.textContent = text;
   }
 }
 

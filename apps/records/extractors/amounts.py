@@ -1,4 +1,4 @@
-"""Amounts: numbers with a currency, or in a place where only money stands; as decimals, with what they are."""
+"""Amounts: find sums of money, by their currency or by their position, and name them (total, tax, item …)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 
-from apps.records.extractors.fields import FoundField, Hints, first_that_fits, line_before, words
+from apps.records.extractors.fields import FoundField, Hints, any_of, first_match, line_before
 
 CURRENCIES = {
     "€": "EUR",
@@ -44,7 +44,7 @@ SCALED = re.compile(
     rf"{_BEFORE}\s?{_SIGN}{_SCALED}|{_FREE}{_SIGN.replace('sign', 'sign2')}"
     rf"{_SCALED.replace('number', 'number2').replace('scale', 'scale2')}\s?{_AFTER}"
 )
-"""'USD 1.5 million', '3 Mio. €'."""
+"""Amounts such as 'USD 1.5 million' and '3 Mio. €'."""
 PLAIN = re.compile(
     rf"{_FREE}{_SIGN}(?P<number>(?:\d{{1,3}}(?:[.,'’]\d{{3}})+|\d{{1,9}})[.,]\d{{2}})(?![\d%]|[.,]\d|\s?%|\s?(?:mg|ml|kg|mm|cm|m²))"
 )
@@ -53,7 +53,7 @@ MONEY_TO_THE_END = re.compile(r"\s*(?:€|EUR|USD|GBP|CHF|\$|£)?\s*$")
 NAMES = (
     (
         "net",
-        words(
+        any_of(
             r"zwischensumme",
             r"\bnetto(?!\w*(?:preis|gewicht))",
             r"\bsub-?total",
@@ -64,7 +64,7 @@ NAMES = (
     ),
     (
         "total",
-        words(
+        any_of(
             r"gesamt(?:betrag|summe|preis)?\b",
             r"rechnungs(?:betrag|summe)",
             r"end(?:betrag|summe)",
@@ -80,24 +80,24 @@ NAMES = (
             r"schadenhöhe",
         ),
     ),
-    ("tax", words(r"\bmwst", r"\bust\b", r"umsatzsteuer", r"mehrwertsteuer", r"\bvat\b", r"\btax\b", r"\bgst\b")),
+    ("tax", any_of(r"\bmwst", r"\bust\b", r"umsatzsteuer", r"mehrwertsteuer", r"\bvat\b", r"\btax\b", r"\bgst\b")),
 )
-_TAXED = words(r"(?:inkl|incl)\w*\.?\s*(?:\d+ ?%\s*)?(?:mwst|ust|vat|tax)")
-TABLE_HEAD = words(
+_TAXED = any_of(r"(?:inkl|incl)\w*\.?\s*(?:\d+ ?%\s*)?(?:mwst|ust|vat|tax)")
+TABLE_HEAD = any_of(
     r"\b(?:(?:gesamt|einzel)?preis|\w*betrag|summe|amount|price|total)\b"
     r"(?: in)?\s*\(?(?:€|\$|£|EUR|USD|GBP|CHF)?\)?\s*$"
 )
-"""The head of a table whose last column has sums of money."""
-QUANTITY = words(
+"""The heading of a table whose last column has amounts."""
+QUANTITY = any_of(
     r"\b(?:quantity|qty|hours?|days?|weight|units?|pieces?|litres?|miles?)\b",
     r"\b(?:anzahl|menge|stunden|tage|stück)\b|gewicht\b",
     r"\b(?:kg|km|lbs?|hrs?|std)\b",
 )
-"""What a plain number is where the words before it say this: no money."""
+"""After one of these words, a number without a currency is a quantity and not money."""
 
 
 def find(text: str, hints: Hints) -> Iterator[FoundField]:
-    """The amounts of a page: those with a currency, and those that a label or the head of a table shows to be money."""
+    """Yield the amounts of a page: those with a currency, and those that a label or a table heading marks as money."""
     for offset, line, in_table, below_head in _lines(text, hints):
         marked = list(_marked(line))
         plain = [] if marked else list(PLAIN.finditer(line))
@@ -108,25 +108,25 @@ def find(text: str, hints: Hints) -> Iterator[FoundField]:
             yield _found(text, offset, line, match, value, unit, in_table and at_end, hints, 0.97)
         for match in plain[-1:]:
             at_end = MONEY_TO_THE_END.fullmatch(line, match.end()) is not None
-            said = line_before(text, offset + match.start(), most=90)
-            if at_end and hints.currency and (below_head or _label(said)) and not QUANTITY.search(_column(said)):
+            before = line_before(text, offset + match.start(), most=90)
+            if at_end and hints.currency and (below_head or _label(before)) and not QUANTITY.search(_column(before)):
                 yield _found(
                     text, offset, line, match, decimal_of(match["number"]), hints.currency, in_table, hints, 0.85
                 )
 
 
 def currency_of(pages: Sequence[str]) -> str | None:
-    """The currency that a document speaks of most."""
-    said = Counter(
+    """Return the currency that occurs most often in a document."""
+    currencies = Counter(
         CURRENCIES[mark.lower()]
         for text in pages
         for mark in re.findall(r"[€$£]|\b(?:EUR|USD|GBP|CHF|Euro|Franken)\b", text)
     )
-    return said.most_common(1)[0][0] if said else None
+    return currencies.most_common(1)[0][0] if currencies else None
 
 
 def decimal_of(number: str, scale: str | None = None) -> Decimal:
-    """The value of a number in German, Swiss or English spelling; 'million' and the like are its scale."""
+    """Return the value of a number in German, Swiss or English notation; `scale` is a word such as 'million'."""
     whole = re.sub(r"[,.][-–—]+$", "", number)
     cents = re.search(r"[.,](\d{2})$" if scale is None else r"[.,](\d{1,2})$", whole)
     if cents:
@@ -134,12 +134,12 @@ def decimal_of(number: str, scale: str | None = None) -> Decimal:
     value = Decimal(re.sub(r"\D", "", whole) + "." + (cents[1] if cents else "00"))
     if scale is None:
         return value
-    times = next(times for word, times in SCALES.items() if scale.lower().startswith(word))
-    return (value * times).quantize(Decimal("0.01"))
+    factor = next(factor for word, factor in SCALES.items() if scale.lower().startswith(word))
+    return (value * factor).quantize(Decimal("0.01"))
 
 
 def _marked(line: str) -> Iterator[re.Match[str]]:
-    """What has a currency; what is told in millions is not told in ones."""
+    """Yield amounts with a currency; do not match '1.5' again inside 'USD 1.5 million'."""
     scaled = list(SCALED.finditer(line))
     yield from scaled
     for match in MARKED.finditer(line):
@@ -153,7 +153,7 @@ def _scale(match: re.Match[str]) -> str | None:
 
 
 def _lines(text: str, hints: Hints) -> Iterator[tuple[int, str, bool, bool]]:
-    """Each line with its place, whether it is in a table, and whether that ends in money, as its head says."""
+    """Yield each line with its offset, whether it is in a table, and whether the table's last column has amounts."""
     below_head, offset = False, 0
     for line in text.split("\n"):
         columns = re.search(r"\S(?: {2,}|\t)\s*\S*\d[.,]\d{2}", line) is not None
@@ -164,17 +164,17 @@ def _lines(text: str, hints: Hints) -> Iterator[tuple[int, str, bool, bool]]:
         offset += len(line) + 1
 
 
-def _column(said: str) -> str:
-    """The words that belong to a number: not those before another number."""
-    return re.split(r"\d[.,]\d{2}\s", said)[-1][-60:]
+def _column(before: str) -> str:
+    """Return the words since the previous number in the line; only they describe this number."""
+    return re.split(r"\d[.,]\d{2}\s", before)[-1][-60:]
 
 
-def _label(said: str) -> str | None:
-    """What the words before it say an amount is."""
-    said = _column(said)
-    if _TAXED.search(said):
+def _label(before: str) -> str | None:
+    """Return the name of an amount, by the words before it."""
+    column = _column(before)
+    if _TAXED.search(column):
         return "total"
-    return first_that_fits(NAMES, said)
+    return first_match(NAMES, column)
 
 
 def _found(
@@ -186,7 +186,7 @@ def _found(
     unit: str,
     listed: bool,
     hints: Hints,
-    sure: float,
+    confidence: float,
 ) -> FoundField:
     if match["sign"] or match.groupdict().get("sign2"):
         value = -value
@@ -204,9 +204,9 @@ def _found(
         text=text[start:end],
         start=start,
         end=end,
-        confidence=sure,
+        confidence=confidence,
     )
 
 
-def _is_labelled(said: str) -> bool:
-    return re.search(r"[:\t]|\s{2,}", said) is not None
+def _is_labelled(before: str) -> bool:
+    return re.search(r"[:\t]|\s{2,}", before) is not None

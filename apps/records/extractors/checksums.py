@@ -1,6 +1,6 @@
-"""Checksums: whether a number that carries one is right, by python-stdnum; None where its rule is not known.
+"""Checksums: validate the check digits of numbers with python-stdnum.
 
-The library takes longer to import than many a document to read, so it is imported where a number is found.
+Importing the library takes longer than reading most documents, so each function imports only what it needs.
 """
 
 from __future__ import annotations
@@ -9,22 +9,23 @@ import re
 
 
 def iban_length(country: str) -> int | None:
-    """How many characters an IBAN of a country has, or None if the country has none."""
+    """Return the length of the IBANs of a country, or None if the country has no IBANs."""
     from stdnum import numdb
 
-    # The registry writes the part after the check digits as '8!n10!n': eight digits, then ten.
-    [(_, known)] = numdb.get("iban").info(country)
-    return 4 + sum(map(int, re.findall(r"\d+", known["bban"]))) if known else None
+    # The registry describes the part after the check digits as '8!n10!n': eight digits, then ten.
+    [(_, entry)] = numdb.get("iban").info(country)
+    return 4 + sum(map(int, re.findall(r"\d+", entry["bban"]))) if entry else None
 
 
-def iban_is_right(value: str) -> bool:
+def is_valid_iban(value: str) -> bool:
     from stdnum import iban
 
-    # Its own rules for the digits of a country's banks are left out: a printed number may be of a bank that is gone.
+    # Skip the rules for the bank codes of each country: an old document may name a bank that no longer exists.
     return iban.is_valid(value, check_country=False)
 
 
-def vat_id_is_right(value: str) -> bool | None:
+def is_valid_vat_id(value: str) -> bool | None:
+    """Whether the check digits of a VAT id are right; None if the rule of its country is not known."""
     from stdnum import get_cc_module
 
     country = "ch" if value.startswith("CHE") else value[:2].lower()
@@ -32,8 +33,8 @@ def vat_id_is_right(value: str) -> bool | None:
     return None if module is None else bool(module.is_valid(value))
 
 
-def insurance_number_is_right(value: str) -> bool:
-    """The number of a person insured in Germany: a letter, eight digits, a check digit. Not in stdnum."""
+def is_valid_insurance_number(value: str) -> bool:
+    """Whether a German health insurance number is valid: a letter, eight digits, a check digit. Not in stdnum."""
     from stdnum import luhn
 
     if re.fullmatch("[A-Z][0-9]{9}", value) is None:
@@ -41,8 +42,8 @@ def insurance_number_is_right(value: str) -> bool:
     return luhn.checksum(f"{ord(value[0]) - 64:02d}{value[1:9]}0") == int(value[9])
 
 
-def nhs_number_is_right(value: str) -> bool:
-    """The number of a patient in England."""
+def is_valid_nhs_number(value: str) -> bool:
+    """Whether the number of a patient in England is valid."""
     from stdnum.gb import nhs
 
     return nhs.is_valid(value)

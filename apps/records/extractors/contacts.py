@@ -1,4 +1,4 @@
-"""Contacts: e-mail addresses and telephone numbers."""
+"""Contacts: find e-mail addresses and telephone numbers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PHONES = (
     re.compile(r"(?<![\w.+(-])(?P<number>\(\d{3}\) ?\d{3}-\d{4}|\d{3}-\d{3}-\d{4})(?![\w-])"),
     re.compile(r"\b(?:on|at) (?P<number>0\d{2,4} \d{3,4}(?: \d{3,4})?)\b(?! ?[€£$%])"),
 )
-SURE = (0.95, 0.95, 0.9, 0.8)
+CONFIDENCES = (0.95, 0.95, 0.9, 0.8)
 
 
 def find(text: str, hints: Hints) -> Iterator[FoundField]:
@@ -33,7 +33,7 @@ def find(text: str, hints: Hints) -> Iterator[FoundField]:
             end=match.end(),
             confidence=0.99,
         )
-    for pattern, sure in zip(PHONES, SURE, strict=True):
+    for pattern, confidence in zip(PHONES, CONFIDENCES, strict=True):
         for match in pattern.finditer(text):
             number = re.split(r" {2,}|\.(?=\s|$)", match["number"])[0].rstrip(" -–/(.")
             digits = re.sub(r"[^\d+]", "", number.replace("(0)", ""))
@@ -46,5 +46,5 @@ def find(text: str, hints: Hints) -> Iterator[FoundField]:
                     text=number,
                     start=start,
                     end=start + len(number),
-                    confidence=sure,
+                    confidence=confidence,
                 )

@@ -1,4 +1,4 @@
-"""Fields: one thing that a text says, and where it says so."""
+"""Fields: a value found in a text with its position, and helpers for the finders."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ class FoundField:
     """A field of a document.
 
     kind        date, amount, identifier, email, phone, person or section
-    name        what it is there: due_date, total, iban …; the kind itself where nothing says so
-    value       in one spelling: an ISO date, a decimal, an identifier without spaces
-    unit        an amount's currency
-    text        as it stands in the page's text, from `start` to `end`
-    confidence  between 0 and 1
+    name        its meaning in the document: due_date, total, iban …; the same as `kind` if unknown
+    value       normalised: an ISO date, a decimal, an identifier without spaces
+    unit        the currency of an amount
+    text        as written on the page, from `start` to `end`
+    confidence  from 0 to 1
     """
 
     kind: str
@@ -35,7 +35,7 @@ class FoundField:
 
 @dataclass(frozen=True, kw_only=True)
 class Hints:
-    """What the whole document says about how its parts are to be read."""
+    """Facts about the whole document that help to read its parts."""
 
     kind: str
     currency: str | None
@@ -43,21 +43,21 @@ class Hints:
 
 
 def line_before(text: str, at: int, *, most: int = 80) -> str:
-    """What stands before a place in its line."""
+    """Return the text before a position in the same line, at most `most` characters."""
     return text[max(text.rfind("\n", 0, at) + 1, at - most) : at]
 
 
 def line_after(text: str, at: int, *, most: int = 80) -> str:
-    """What stands after a place in its line."""
+    """Return the text after a position in the same line, at most `most` characters."""
     end = text.find("\n", at)
     return text[at : min(len(text) if end < 0 else end, at + most)]
 
 
-def words(*groups: str) -> re.Pattern[str]:
-    """A pattern for any of these, in any case."""
-    return re.compile("|".join(groups), re.IGNORECASE)
+def any_of(*patterns: str) -> re.Pattern[str]:
+    """Compile a pattern that matches any of these, ignoring case."""
+    return re.compile("|".join(patterns), re.IGNORECASE)
 
 
-def first_that_fits(table: Iterable[tuple[str, re.Pattern[str]]], said: str) -> str | None:
-    """The name beside the first pattern of a table that is found in what was said."""
-    return next((name for name, pattern in table if pattern.search(said)), None)
+def first_match(table: Iterable[tuple[str, re.Pattern[str]]], text: str) -> str | None:
+    """Return the name of the first pattern in a table that occurs in the text."""
+    return next((name for name, pattern in table if pattern.search(text)), None)

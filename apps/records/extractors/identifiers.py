@@ -1,4 +1,4 @@
-"""Identifiers: account, tax and insurance numbers by their checksums, others by the words before them."""
+"""Identifiers: find IBANs, VAT ids and other numbers, by their form and checksum or by the words before them."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import re
 from collections.abc import Iterator
 
 from apps.records.extractors.checksums import (
-    iban_is_right,
     iban_length,
-    insurance_number_is_right,
-    nhs_number_is_right,
-    vat_id_is_right,
+    is_valid_iban,
+    is_valid_insurance_number,
+    is_valid_nhs_number,
+    is_valid_vat_id,
 )
 from apps.records.extractors.dates import PATTERNS
-from apps.records.extractors.fields import FoundField, Hints, line_before, words
+from apps.records.extractors.fields import FoundField, Hints, any_of, line_before
 
 IBAN = re.compile(r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,4})?\b")
 VAT_ID = re.compile(
@@ -22,13 +22,13 @@ VAT_ID = re.compile(
 BIC = re.compile(r"\b(?:BIC|SWIFT(?:-Code)?)\b[ :]*(?P<value>[A-Z]{6}[A-Z0-9]{2}(?:[A-Z0-9]{3})?)\b")
 _SUB = r"\.(?:\d{1,2}|-)"
 DIAGNOSIS = re.compile(rf"(?<![\w.])[A-TV-Z]\d{{2}}{_SUB}(?![\w.]{{0,20}}\d)")
-"""A code of the ICD-10, as medical reports have them; elsewhere, or without its dot, only where it is called so."""
+"""An ICD-10 code, looked for only in medical reports. Elsewhere, or without its dot, it needs a label."""
 LABELLED_DIAGNOSIS = re.compile(
     r"\bICD(?:-?10)?(?:-(?:GM|CM))?(?:[ -]?[Cc]odes?)?[ \t]*:?[ \t]*"
     rf"(?P<value>[A-TV-Z]\d{{2}}(?:{_SUB})?)(?![\w.]{{0,20}}\d)"
 )
 
-SORT_CODE = words(r"\bsort code\b")
+SORT_CODE = any_of(r"\bsort code\b")
 _NUMBER = r"(?:\s?-?\s?(?:Nr|No|Num|Number|Nummer|Reference|Ref|ID)\b\.?)"
 _VALUE = (
     r"(?P<value>(?=[A-Z0-9/.\- ]{0,12}\d)[A-Z0-9]{1,20}(?:[-/.][A-Z0-9]{1,20}){0,5}(?: [A-Z0-9-]*\d[A-Z0-9-]*){0,5})"
@@ -37,7 +37,7 @@ _BETWEEN = r"[ \t]*[:#.]?[ \t]*(?:#[ \t]*)?"
 
 
 def _labelled(label: str) -> re.Pattern[str]:
-    # The words in any case, the value as it is written: capitals and figures.
+    # The label may be in any case; the value must be capitals and digits.
     return re.compile(rf"(?i:(?<![\w])(?:{label})){_BETWEEN}{_VALUE}(?![\w])")
 
 
@@ -71,12 +71,12 @@ LABELLED = (
 
 
 def find(text: str, hints: Hints) -> Iterator[FoundField]:
-    """The identifiers of a page; an account number with a wrong checksum is given with little confidence."""
+    """Yield the identifiers of a page; one with a wrong checksum gets a low confidence."""
     yield from _ibans(text)
     for match in VAT_ID.finditer(text):
         value = re.sub(r"[^A-Z0-9]", "", match[0])
-        right = vat_id_is_right(value)
-        yield _found("vat_id", value, match[0], match.start(), 0.98 if right else 0.6 if right is None else 0.3)
+        valid = is_valid_vat_id(value)
+        yield _found("vat_id", value, match[0], match.start(), 0.98 if valid else 0.6 if valid is None else 0.3)
     for match in BIC.finditer(text):
         yield _found("bic", match["value"], match["value"], match.start("value"), 0.9)
     for match in LABELLED_DIAGNOSIS.finditer(text):
@@ -89,9 +89,9 @@ def find(text: str, hints: Hints) -> Iterator[FoundField]:
             start = match.start("value")
             is_date = name != "sort_code" and any(date.fullmatch(value) for date in PATTERNS[:3])
             if not is_date and not _is_money(value):
-                # Beside a sort code it is the account of a bank, not of a customer.
-                bank = name == "customer_number" and SORT_CODE.search(line_before(text, start))
-                yield _number("account_number" if bank else name, value, start)
+                # After a sort code, 'account number' means a bank account and not a customer account.
+                is_bank = name == "customer_number" and SORT_CODE.search(line_before(text, start))
+                yield _number("account_number" if is_bank else name, value, start)
 
 
 def _ibans(text: str) -> Iterator[FoundField]:
@@ -99,29 +99,29 @@ def _ibans(text: str) -> Iterator[FoundField]:
         length = iban_length(match[0][:2])
         if length is None:
             continue
-        end, seen = match.start(), 0
-        while seen < length and end < match.end():
-            seen += text[end] != " "
+        end, characters = match.start(), 0
+        while characters < length and end < match.end():
+            characters += text[end] != " "
             end += 1
         value = text[match.start() : end].replace(" ", "")
-        if seen == length:
-            yield _found("iban", value, text[match.start() : end], match.start(), 0.99 if iban_is_right(value) else 0.3)
+        if characters == length:
+            yield _found("iban", value, text[match.start() : end], match.start(), 0.99 if is_valid_iban(value) else 0.3)
 
 
 def _number(name: str, value: str, start: int) -> FoundField:
-    plain, sure = value, 0.9
+    plain, confidence = value, 0.9
     if name == "insurance_number":
         plain = value.replace(" ", "").replace("-", "")
-        right = nhs_number_is_right(plain) if plain.isdigit() else insurance_number_is_right(plain)
-        sure = 0.98 if right else 0.4
-    return _found(name, plain, value, start, sure)
+        valid = is_valid_nhs_number(plain) if plain.isdigit() else is_valid_insurance_number(plain)
+        confidence = 0.98 if valid else 0.4
+    return _found(name, plain, value, start, confidence)
 
 
 def _is_money(value: str) -> bool:
     return re.fullmatch(r"\d{1,3}(?:[.,]\d{3})*[.,]\d{2}", value) is not None
 
 
-def _found(name: str, value: str, text: str, start: int, sure: float) -> FoundField:
+def _found(name: str, value: str, text: str, start: int, confidence: float) -> FoundField:
     return FoundField(
-        kind="identifier", name=name, value=value, text=text, start=start, end=start + len(text), confidence=sure
+        kind="identifier", name=name, value=value, text=text, start=start, end=start + len(text), confidence=confidence
     )

@@ -1,4 +1,4 @@
-"""Name lists: common given names, English, German and some neighbours', and words that no one is called by."""
+"""Name lists: common given names (mostly English and German), and capitalised words that are not names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""People: whoever is named by a title, a label, a signature, an address or a common given name. No model: by cues."""
+"""People: find names by cues: a title, a label, a signature, an address or a common given name. No model is used."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LATIN = [chr(code) for code in (*range(0xC0, 0x250), *range(0x1E00, 0x1F00))]
 _UPPER, _LOWER = "A-ZÄÖÜ", "a-zäöüß"
 _OTHERS = [letter for letter in _LATIN if letter not in "ÄÖÜäöüß" and (letter.isupper() or letter.islower())]
 PLAIN = str.maketrans({letter: "Q" if letter.isupper() else "q" for letter in _OTHERS})
-"""Of the other Latin letters only the case matters: with each of them in the patterns, every run would start later."""
+"""Maps all other Latin letters to Q or q. Listing each of them in the patterns would make them slow to compile."""
 _TOKEN = rf"[{_UPPER}][{_LOWER}'’]*[{_LOWER}](?:[-'’]?[{_UPPER}][{_LOWER}]+)*"
 _MIDDLE = rf"(?: (?:[{_UPPER}]\.|von der|von|van der|van|de la|de|del|der|zu|al|bin|Mc|{_TOKEN}))"
 _FULL = rf"(?:{_TOKEN}|(?:[{_UPPER}]\. ?){{1,3}})(?:{_MIDDLE}){{0,2}} ?(?<=[ .]){_TOKEN}"
@@ -56,7 +56,7 @@ TITLED = re.compile(
     rf"\b(?:(?:{_HONORIFIC}(?P<alone>[ ]*\n)?[ ]*){{1,2}}{_TITLES}{{0,5}}|{_TITLES}{{1,5}})(?P<name>{_FULL}|"
     rf"{_TOKEN}){_END}"
 )
-SAID = re.compile(
+INTRODUCED = re.compile(
     rf"(?i:\b(?:represented by|inh\.|vertreten durch(?: (?:die|den|ihren?) \w+)?|signed by|contact|husband|wife|"
     rf"colleague|engineer,|"
     rf"driver of the other vehicle,))[ ](?P<name>{_FULL}){_END}"
@@ -76,21 +76,21 @@ _TOWN = re.compile(r"^\s*(?:[A-Z]{1,2}-)?\d{4,5} [A-ZÄÖÜ]|\b[A-Z]{1,2}\d{1,2}
 GIVEN_NAME = re.compile(
     rf"(?<![{_UPPER}{_LOWER}-])(?P<name>(?P<given>{_TOKEN})(?: [{_UPPER}]\.)?(?: (?:von|van|de))? {_TOKEN}){_END}"
 )
-MOST_KNOWN = 50
-SURE, LESS_SURE = 0.95, 0.86  # of a name after a title: whole, or the family name alone
-_AS = ((re.compile(r"als Vermieter"), "landlord"), (re.compile(r"als Mieter"), "tenant"))
+MAX_NAMES = 50
+FULL_NAME, FAMILY_NAME = 0.95, 0.86  # confidence in a name after a title or a label
+_ROLES = ((re.compile(r"als Vermieter"), "landlord"), (re.compile(r"als Mieter"), "tenant"))
 
 
 def find(text: str, hints: Hints) -> Iterator[FoundField]:
-    """The people of a page; the surest cue for each place comes first."""
-    plain = text.translate(PLAIN)  # as long as the text: a place in one is a place in the other
+    """Yield the people of a page, those with the most reliable cue first."""
+    plain = text.translate(PLAIN)  # as long as the text, so positions are the same in both
     for name, pattern in LABELLED:
         for match in pattern.finditer(plain):
             role = "claimant" if hints.kind == "claim" and match[0].lower().startswith("name") else name
-            yield from _found(text, match, role, SURE, least=2)
+            yield from _found(text, match, role, FULL_NAME, min_parts=2)
     for match in TITLED.finditer(plain):
-        yield from _found(text, match, _as(text, match), SURE if " " in match["name"] else LESS_SURE)
-    for match in SAID.finditer(plain):
+        yield from _found(text, match, _role(text, match), FULL_NAME if " " in match["name"] else FAMILY_NAME)
+    for match in INTRODUCED.finditer(plain):
         yield from _found(text, match, "person", 0.85)
     for match in _signatures(plain):
         yield from _found(text, match, "person", 0.9)
@@ -101,48 +101,52 @@ def find(text: str, hints: Hints) -> Iterator[FoundField]:
             yield from _found(text, match, "person", 0.75)
 
 
-def known(found: Iterable[FoundField]) -> list[str]:
-    """The whole names that were told by a cue, as many as can be looked for again."""
-    names = dict.fromkeys(one.value for one in found if one.kind == "person" and " " in one.value)
-    return list(names)[:MOST_KNOWN]
+def full_names(fields: Iterable[FoundField]) -> list[str]:
+    """Return the different full names among the fields, at most MAX_NAMES."""
+    names = dict.fromkeys(field.value for field in fields if field.kind == "person" and " " in field.value)
+    return list(names)[:MAX_NAMES]
 
 
-def again(text: str, names: Sequence[str]) -> Iterator[FoundField]:
-    """The places at which names that are known stand without a cue, too."""
+def find_names(text: str, names: Sequence[str]) -> Iterator[FoundField]:
+    """Yield every occurrence of the given names, also those without a cue."""
     if not names:
         return
     for match in re.finditer(rf"(?<!\w)(?P<name>{'|'.join(map(re.escape, names))})(?!\w)", text):
         yield from _found(text, match, "person", 0.8)
 
 
-def _found(text: str, match: re.Match[str], name: str, sure: float, *, least: int = 1) -> Iterator[FoundField]:
+def _found(
+    text: str, match: re.Match[str], name: str, confidence: float, *, min_parts: int = 1
+) -> Iterator[FoundField]:
     start, end = match.span("name")
     parts = text[start:end].split(" ")
-    if sure in (SURE, LESS_SURE):
-        # After a title or a label comes a name, but another word may stand before or behind it: 'Herr Kollege Kunze'.
+    after_cue = confidence in (FULL_NAME, FAMILY_NAME)
+    if after_cue:
+        # The name may have another word before or after it, as in 'Herr Kollege Kunze'.
         while parts and parts[0].lower() in NOT_NAMES:
             start += len(parts.pop(0)) + 1
         while parts and parts[-1].lower() in NOT_NAMES:
             end -= len(parts.pop()) + 1
-    said = text[start:end]
+    value = text[start:end]
     if (
-        len(parts) < (least if sure in (SURE, LESS_SURE) else 2)
-        or len(said) > 60
+        len(parts) < (min_parts if after_cue else 2)
+        or len(value) > 60
         or any(part.lower() in NOT_NAMES for part in parts)
     ):
         return
     if re.match(rf"[ ]?(?:&[ ])?{COMPANY}", text[end : end + 24]):
         return
-    yield FoundField(kind="person", name=name, value=said, text=said, start=start, end=end, confidence=sure)
+    yield FoundField(kind="person", name=name, value=value, text=value, start=start, end=end, confidence=confidence)
 
 
-def _as(text: str, match: re.Match[str]) -> str:
+def _role(text: str, match: re.Match[str]) -> str:
+    """Return the role that the rest of the line gives a person, as in 'Herr Berg als Mieter'."""
     rest = text[match.end() : match.end() + 90].split("\n")[0]
-    return next((name for pattern, name in _AS if pattern.search(rest)), "person")
+    return next((name for pattern, name in _ROLES if pattern.search(rest)), "person")
 
 
 def _signatures(text: str) -> Iterator[re.Match[str]]:
-    """The first name alone on its line, soon after a closing."""
+    """Yield the first name alone on its line within six lines after a closing such as 'Yours sincerely'."""
     for closing in CLOSING.finditer(text):
         for match in _own_lines(text, closing.end(), most=6):
             yield match
@@ -150,7 +154,7 @@ def _signatures(text: str) -> Iterator[re.Match[str]]:
 
 
 def _addressed(text: str) -> Iterator[re.Match[str]]:
-    """A name alone on its line, above a street and a town."""
+    """Yield names alone on their line, above a street and a town, or below 'Bill to' and the like."""
     lines = text.split("\n")
     offset = 0
     for index, line in enumerate(lines):
@@ -158,7 +162,7 @@ def _addressed(text: str) -> Iterator[re.Match[str]]:
         below = lines[index + 1 : index + 4]
         before = lines[index - 1].strip().lower() if index else ""
         if match and (
-            (len(below) > 1 and _STREET.search(below[0]) and any(_TOWN.search(one) for one in below[1:]))
+            (len(below) > 1 and _STREET.search(below[0]) and any(_TOWN.search(next_line) for next_line in below[1:]))
             or (before.rstrip(":") in ("bill to", "ship to", "to", "an", "attn") and below)
         ):
             whole = _ON_ITS_LINE.match(text, offset, offset + len(line))

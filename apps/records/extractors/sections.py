@@ -1,4 +1,4 @@
-"""Sections: the headings of a document."""
+"""Sections: find the headings of a document."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KNOWN = re.compile(
     re.IGNORECASE,
 )
 PLAIN = re.compile(r"(?P<title>[A-ZÄÖÜ][\w'’&/,-]*(?: [\w'’&/,-]+){0,5})\s*:?\s*")
-_WITH_PARTS = ("contract", "medical_report", "claim", "other")
+_WITH_SECTIONS = ("contract", "medical_report", "claim", "other")
 _NO_TITLE = re.compile(
     r"(?:dear|sehr geehrte|hallo|hi|mit |yours|best|kind|sincerely|herrn?|frau|mr|mrs|ms|signed|date|"
     r"zwischen|und)\b|.*\d",
@@ -33,14 +33,14 @@ _NO_TITLE = re.compile(
 
 
 def find(text: str, hints: Hints) -> Iterator[FoundField]:
-    """The headings of a page: numbered ones, those that are always called so, and short lines that stand above text."""
+    """Yield the headings of a page: numbered ones, well-known ones, and short lines above a text."""
     lines = text.split("\n")
-    offset, titled = 0, False
+    offset, any_text = 0, False
     for index, line in enumerate(lines):
-        found = _title(lines, index, hints.kind, first=not titled)
-        titled = titled or bool(line.strip())
+        found = _title(lines, index, hints.kind, first=not any_text)
+        any_text = any_text or bool(line.strip())
         if found is not None:
-            match, sure = found
+            match, confidence = found
             start, end = offset + match.start("title"), offset + match.end("title")
             yield FoundField(
                 kind="section",
@@ -49,7 +49,7 @@ def find(text: str, hints: Hints) -> Iterator[FoundField]:
                 text=match["title"],
                 start=start,
                 end=end,
-                confidence=sure,
+                confidence=confidence,
             )
         offset += len(line) + 1
 
@@ -72,7 +72,7 @@ def _title(lines: list[str], index: int, kind: str, *, first: bool) -> tuple[re.
     match = KNOWN.match(line)
     if match and kind != "invoice" and (match["mark"] or match.end() == len(line.rstrip())):
         return match, 0.95
-    if first or above or not below or kind not in _WITH_PARTS:
+    if first or above or not below or kind not in _WITH_SECTIONS:
         return None
     plain = PLAIN.fullmatch(line)
     if plain and kind in ("claim", "medical_report") and not _NO_TITLE.match(line) and len(below) > len(line) / 2:
@@ -81,5 +81,5 @@ def _title(lines: list[str], index: int, kind: str, *, first: bool) -> tuple[re.
 
 
 def _is_title(title: str) -> bool:
-    """A sentence that begins with a number is none."""
+    """Tell a numbered title from a sentence or a row that begins with a number."""
     return not re.search(r"[.;,]$|\d[.,]\d{2}", title) and len(title.split()) <= 9

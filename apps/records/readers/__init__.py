@@ -1,4 +1,4 @@
-"""Readers: the text of a file, page by page (of a PDF), or part by part (of a message)."""
+"""Readers: read the text of a file, page by page; the attachments of a message are pages, too."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from apps.records.unreadable import Unreadable
 
 
 def read(path: Path, kind: Kind, *, limits: Limits | None = None) -> list[str]:
-    """The text of each page, in one spelling; Unreadable if there is none."""
+    """Return the normalised text of each page; raise Unreadable if there is no text or too much of it."""
     limits = limits or Limits()
     pages: list[str] = []
     characters = 0
     for text in _reader(kind)(path, limits):
         if len(pages) == limits.pages:
-            raise Unreadable("TOO_LARGE", f"it has more than {limits.pages:,} pages")
-        pages.append(tidy(text))
+            raise Unreadable("TOO_LARGE", f"the document has more than {limits.pages:,} pages, the limit")
+        pages.append(normalise(text))
         characters += len(pages[-1])
         if characters > limits.characters:
-            raise Unreadable("TOO_LARGE", f"it has more than {limits.characters:,} characters")
+            raise Unreadable("TOO_LARGE", f"the document has more than {limits.characters:,} characters, the limit")
     if not any(page.strip() for page in pages):
-        raise Unreadable("EMPTY", "there is no text in it")
+        raise Unreadable("EMPTY", "the document contains no text")
     return pages
 
 
 def _reader(kind: Kind) -> Callable[[Path, Limits], Iterator[str]]:
-    """What reads files of this kind; it is loaded when it is needed, because every run begins in a new process."""
+    """Import and return the reader for a file type. Each run starts a new process, so only one reader is imported."""
     match kind:
         case "pdf":
             from apps.records.readers.pdf import read
@@ -47,8 +47,8 @@ _UNWANTED = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u00ad\u200b\ufeff\ufffe
 _SPACES = re.compile(r"[\u00a0\u2000-\u200a\u202f\u205f]")
 
 
-def tidy(text: str) -> str:
-    """Composed characters, plain spaces and line ends, no ligatures; nothing that a database can't keep."""
+def normalise(text: str) -> str:
+    """Normalise characters, spaces, line ends and ligatures, and remove characters that a database can't store."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     text = _SPACES.sub(" ", _UNWANTED.sub("", text))
     for ligature, letters in (("ﬁ", "fi"), ("ﬂ", "fl"), ("ﬀ", "ff"), ("ﬃ", "ffi"), ("ﬄ", "ffl")):

@@ -1,4 +1,4 @@
-"""Limits: how much of a file is read. What is larger is refused, not cut: half of a document is not the document."""
+"""Limits: the largest documents that are read. A larger document is refused rather than read in part."""
 
 from __future__ import annotations
 
@@ -7,7 +7,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """characters are those of all pages together; unpacked are the bytes that an archive may grow to."""
+    """The limits of one document.
+
+    characters  of all pages together
+    unpacked    bytes of a DOCX after unpacking
+    parts       files in a DOCX, or parts of a message
+    depth       levels of messages and parts within a message
+    """
 
     pages: int = 500
     characters: int = 2_000_000

@@ -1,4 +1,4 @@
-"""EML: a message's own lines of header, then its text; text that is attached follows as further pages."""
+"""EML: read an e-mail. The first page is its header and text; attached texts and messages are further pages."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from apps.records.readers.limits import Limits
 from apps.records.unreadable import Unreadable
 
 SHOWN = ("From", "To", "Cc", "Subject", "Date")
-LONGEST = 10_000  # characters of a line of the header
-ODD = (AttributeError, IndexError, LookupError, TypeError, ValueError)
-"""What the library raises where a header's value is none."""
+MAX_HEADER = 10_000  # characters that are read of one header field
+PARSE_ERRORS = (AttributeError, IndexError, LookupError, TypeError, ValueError)
+"""What the `email` package raises for malformed headers."""
 
 
 def read(path: Path, limits: Limits) -> Iterator[str]:
     try:
         yield from _pages(path, limits)
     except RecursionError:
-        raise Unreadable("TOO_LARGE", "its parts lie too deep within each other") from None
-    except ODD as error:
-        raise Unreadable("CORRUPT", f"the message can't be taken apart: {type(error).__name__}") from error
+        raise Unreadable("TOO_LARGE", "the parts of the message are nested too deeply") from None
+    except PARSE_ERRORS as error:
+        raise Unreadable("CORRUPT", f"the message can't be parsed ({type(error).__name__}); export it again") from error
 
 
 def _pages(path: Path, limits: Limits) -> Iterator[str]:
@@ -36,12 +36,12 @@ def _pages(path: Path, limits: Limits) -> Iterator[str]:
         message = email.message_from_binary_file(file, policy=email.policy.default)
     assert isinstance(message, EmailMessage)
     _measure(message, limits)
-    if _is_cut_off(message):
-        raise Unreadable("TRUNCATED", "the message ends before its last part: some of it was lost on the way")
+    if _is_truncated(message):
+        raise Unreadable("TRUNCATED", "the end of the message is missing; upload the complete file")
     body = _body(message)
     head = _head(message)
     if not body.strip() and _is_encrypted(message):
-        raise Unreadable("ENCRYPTED", "the message is encrypted")
+        raise Unreadable("ENCRYPTED", "the message is encrypted; decrypt it and upload it again")
     yield f"{head}\n\n{body}"
     for part in message.iter_attachments():
         if part.get_content_maintype() == "text":
@@ -52,21 +52,21 @@ def _pages(path: Path, limits: Limits) -> Iterator[str]:
 
 
 def _measure(message: EmailMessage, limits: Limits) -> None:
-    """Refuse a message with too many parts, or parts within parts within parts."""
-    left: list[tuple[EmailMessage, int]] = [(message, 0)]
+    """Refuse a message with too many parts, or with parts that are nested too deeply."""
+    pending: list[tuple[EmailMessage, int]] = [(message, 0)]
     parts = 0
-    while left:
-        part, depth = left.pop()
+    while pending:
+        part, depth = pending.pop()
         parts += 1
         if parts > limits.parts:
-            raise Unreadable("TOO_LARGE", f"it has more than {limits.parts:,} parts")
+            raise Unreadable("TOO_LARGE", f"the message has more than {limits.parts:,} parts, the limit")
         if depth > limits.depth:
-            raise Unreadable("TOO_LARGE", f"its parts lie more than {limits.depth} deep within each other")
+            raise Unreadable("TOO_LARGE", f"the parts of the message are nested more than {limits.depth} levels deep")
         if part.is_multipart():
-            left += [(inner, depth + 1) for inner in part.get_payload()]  # type: ignore[misc]
+            pending += [(inner, depth + 1) for inner in part.get_payload()]  # type: ignore[misc]
 
 
-def _is_cut_off(message: EmailMessage) -> bool:
+def _is_truncated(message: EmailMessage) -> bool:
     lost = (email.errors.StartBoundaryNotFoundDefect, email.errors.CloseBoundaryNotFoundDefect)
     return any(isinstance(defect, lost) for part in message.walk() for defect in part.defects)
 
@@ -78,19 +78,20 @@ def _is_encrypted(message: EmailMessage) -> bool:
 
 
 def _head(message: EmailMessage) -> str:
-    """The lines of the header that a reader sees, as they were written: addresses are not taken apart."""
-    given: dict[str, str] = {}
+    """Return the header fields that a reader sees, decoded but not parsed."""
+    fields: dict[str, str] = {}
     for name, value in message.raw_items():
-        given.setdefault(name.lower(), str(value))
-    return "\n".join(f"{name}: {_plain(given[name.lower()])}" for name in SHOWN if given.get(name.lower(), "").strip())
+        fields.setdefault(name.lower(), str(value))
+    shown = [name for name in SHOWN if fields.get(name.lower(), "").strip()]
+    return "\n".join(f"{name}: {_decoded(fields[name.lower()])}" for name in shown)
 
 
-def _plain(value: str) -> str:
-    folded = re.sub(r"\s+", " ", value[:LONGEST]).strip()
+def _decoded(value: str) -> str:
+    unfolded = re.sub(r"\s+", " ", value[:MAX_HEADER]).strip()
     try:
-        return str(make_header(decode_header(folded)))
-    except (email.errors.HeaderParseError, *ODD):
-        return folded
+        return str(make_header(decode_header(unfolded)))
+    except (email.errors.HeaderParseError, *PARSE_ERRORS):
+        return unfolded
 
 
 def _body(message: EmailMessage) -> str:
@@ -98,52 +99,54 @@ def _body(message: EmailMessage) -> str:
     if part is not None:
         return _text(part)  # type: ignore[arg-type]
     payload = message.get_payload() if message.get_content_maintype() == "multipart" else ""
-    return payload if isinstance(payload, str) else ""  # it says that it has parts, and has none
+    return payload if isinstance(payload, str) else ""  # declared as multipart, but without parts
 
 
 def _text(part: EmailMessage) -> str:
     try:
         text = part.get_content()
-    except (LookupError, ValueError, KeyError):  # an encoding that does not exist
+    except (LookupError, ValueError, KeyError):  # an unknown encoding
         text = (part.get_payload(decode=True) or b"").decode("utf-8", "replace")  # type: ignore[union-attr]
     if not isinstance(text, str):
         return ""
-    return _without_marks(text) if part.get_content_subtype() == "html" else text
+    return _without_markup(text) if part.get_content_subtype() == "html" else text
 
 
-class _Words:
-    """The words of a page of HTML, with its blocks on lines of their own."""
+class _HtmlText:
+    """Collects the text of an HTML document, with each block on its own line."""
 
     BLOCKS = frozenset("p div br tr li h1 h2 h3 h4 table ul ol blockquote".split())  # noqa: SIM905
-    UNSEEN = frozenset(("script", "style", "head", "title"))
+    HIDDEN = frozenset(("script", "style", "head", "title"))
 
     def __init__(self) -> None:
-        self._said: list[str] = []
-        self._unseen = 0
+        self._text: list[str] = []
+        self._hidden = 0
 
     def start(self, tag: str, attributes: object) -> None:
-        self._unseen += tag in self.UNSEEN
+        self._hidden += tag in self.HIDDEN
         if tag in self.BLOCKS:
-            self._said.append("\n")
+            self._text.append("\n")
         elif tag in ("td", "th"):
-            self._said.append("   ")
+            self._text.append("   ")
 
     def end(self, tag: str) -> None:
-        self._unseen -= tag in self.UNSEEN and self._unseen > 0
+        self._hidden -= tag in self.HIDDEN and self._hidden > 0
         if tag in ("p", "div", "table"):
-            self._said.append("\n")
+            self._text.append("\n")
 
     def data(self, data: str) -> None:
-        if not self._unseen:
-            self._said.append(re.sub(r"\s+", " ", data))
+        if not self._hidden:
+            self._text.append(re.sub(r"\s+", " ", data))
 
     def close(self) -> str:
-        return "".join(self._said)
+        return "".join(self._text)
 
 
-def _without_marks(html: str) -> str:
-    parser = etree.HTMLParser(target=_Words(), remove_comments=True, remove_pis=True, huge_tree=True, no_network=True)
-    parser.feed("<html>")  # what is no markup at all is text, too
+def _without_markup(html: str) -> str:
+    parser = etree.HTMLParser(
+        target=_HtmlText(), remove_comments=True, remove_pis=True, huge_tree=True, no_network=True
+    )
+    parser.feed("<html>")  # so that text without any markup is kept
     parser.feed(html)
     lines = [line.strip() for line in parser.close().split("\n")]
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()

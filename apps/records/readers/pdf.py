@@ -1,4 +1,4 @@
-"""PDF: text in the order of reading, with columns and paragraphs kept apart by the places of the letters."""
+"""PDF: read the text in reading order; the positions of the letters separate columns and paragraphs."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from apps.records.readers.limits import Limits
 from apps.records.unreadable import Unreadable
 from apps.shared.pdf import CanNotOpen, Piece, open_pdf, pieces, text_of
 
-WIDE = 0.9  # of a line's height: a gap from which on two pieces stand in two columns
-HIGH = 2.1  # times the usual height of letters: the step down from which on two lines are of two paragraphs
-MOST_PIECES = 50_000  # of one page; one that has more is taken as its text alone
+COLUMN_GAP = 1.08  # a wider gap, as a multiple of the line height, separates two columns
+PARAGRAPH_GAP = 2.1  # a larger step down, as a multiple of the median letter height, separates two paragraphs
+MAX_PIECES = 50_000  # of one page; of a page with more, only the text is used, without positions
 
 
 def read(path: Path, limits: Limits) -> Iterator[str]:
@@ -26,70 +26,72 @@ def read(path: Path, limits: Limits) -> Iterator[str]:
         raise Unreadable("CORRUPT" if error.fault == "DAMAGED" else error.fault, str(error)) from error
     try:
         if len(document) == 0:
-            raise Unreadable("EMPTY", "it has no pages")
+            raise Unreadable("EMPTY", "the PDF has no pages")
         if len(document) > limits.pages:
-            raise Unreadable("TOO_LARGE", f"it has {len(document):,} pages, more than {limits.pages:,}")
-        filled = document.get_formtype() != pdfium.FORMTYPE_NONE
-        if filled:
+            raise Unreadable("TOO_LARGE", f"the PDF has {len(document):,} pages; the limit is {limits.pages:,}")
+        has_form = document.get_formtype() != pdfium.FORMTYPE_NONE
+        if has_form:
             document.init_forms()
-        letters, pictures = False, False
+        any_text, any_image = False, False
         for number in range(len(document)):
             try:
-                page = _page(document, number, filled=filled)
+                page = _page(document, number, has_form=has_form)
             except pypdfium2.PdfiumError as error:
-                raise Unreadable("CORRUPT", f"page {number + 1} can't be read: {error}") from error
+                raise Unreadable(
+                    "CORRUPT", f"page {number + 1} can't be read ({error}); upload an intact copy"
+                ) from error
             text = _text(page)
-            letters = letters or bool(text.strip())
-            pictures = pictures or (not letters and _has_pictures(page))
+            any_text = any_text or bool(text.strip())
+            any_image = any_image or (not any_text and _has_images(page))
             page.close()
             yield text
-        if not letters and pictures:
-            raise Unreadable("IMAGE_ONLY", "its pages are pictures without text; a scan has to be recognised first")
+        if not any_text and any_image:
+            raise Unreadable("IMAGE_ONLY", "the pages are images without text; run text recognition (OCR) first")
     finally:
         document.close()
 
 
-def _page(document: pypdfium2.PdfDocument, number: int, *, filled: bool) -> pypdfium2.PdfPage:
-    """A page; what was filled in a form becomes a part of it, once it is opened anew."""
+def _page(document: pypdfium2.PdfDocument, number: int, *, has_form: bool) -> pypdfium2.PdfPage:
+    """Open a page, with the values of its form fields as part of its text."""
     page = document[number]
-    if filled:
-        page.flatten()
+    if has_form:
+        page.flatten()  # takes effect when the page is opened again
         page.close()
         page = document[number]
     return page
 
 
-def _has_pictures(page: Any) -> bool:
+def _has_images(page: Any) -> bool:
     return next(iter(page.get_objects(filter=[pdfium.FPDF_PAGEOBJ_IMAGE], max_depth=3)), None) is not None
 
 
 def _text(page: Any) -> str:
     textpage = page.get_textpage()
     try:
-        found = pieces(textpage, most=MOST_PIECES)
-        return text_of(textpage) if found is None else laid_out(found)
+        positioned = pieces(textpage, most=MAX_PIECES)
+        return text_of(textpage) if positioned is None else layout(positioned)
     finally:
         textpage.close()
 
 
-def laid_out(pieces: list[Piece]) -> str:
-    """Pieces in the order of reading, as lines: wide gaps become columns, high ones empty lines."""
-    text, before = "", None
-    usual = median([piece.height for piece in pieces]) if pieces else 1.0
+def layout(pieces: list[Piece]) -> str:
+    """Join pieces into lines: a wide gap becomes three spaces, a large step down becomes an empty line."""
+    text, previous = "", None
+    median_height = median([piece.height for piece in pieces]) if pieces else 1.0
     for piece in pieces:
-        if before is None:
+        if previous is None:
             text = piece.text
-        elif _same_line(before, piece):
-            gap = piece.left - before.right
-            wide = gap > WIDE * min(before.height, piece.height) * 1.2
-            text += ("   " if wide else " ") + piece.text
+        elif _same_line(previous, piece):
+            gap = piece.left - previous.right
+            is_column = gap > COLUMN_GAP * min(previous.height, piece.height)
+            text += ("   " if is_column else " ") + piece.text
         else:
-            down = before.bottom - piece.bottom  # up again, where the next column begins
-            text += ("\n" if 0 <= down < HIGH * usual else "\n\n") + piece.text
-        before = piece
+            down = previous.bottom - piece.bottom  # negative at the top of the next column
+            text += ("\n" if 0 <= down < PARAGRAPH_GAP * median_height else "\n\n") + piece.text
+        previous = piece
     return text
 
 
-def _same_line(before: Piece, piece: Piece) -> bool:
-    overlap = min(before.top, piece.top) - max(before.bottom, piece.bottom)
-    return overlap > 0.5 * min(before.height, piece.height) and piece.left >= before.right - before.height
+def _same_line(previous: Piece, piece: Piece) -> bool:
+    overlap = min(previous.top, piece.top) - max(previous.bottom, piece.bottom)
+    return overlap > 0.5 * min(previous.height, piece.height) and piece.left >= previous.right - previous.height

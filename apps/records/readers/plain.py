@@ -1,4 +1,4 @@
-"""Plain text; form feeds divide its pages."""
+"""Plain text: form feeds separate the pages."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from apps.records.unreadable import Unreadable
 
 def read(path: Path, limits: Limits) -> Iterator[str]:
     if path.stat().st_size > limits.characters * 4:
-        raise Unreadable("TOO_LARGE", f"it has more than {limits.characters:,} characters")
+        raise Unreadable("TOO_LARGE", f"the document has more than {limits.characters:,} characters, the limit")
     data = path.read_bytes()
     if not data.strip():
-        raise Unreadable("EMPTY", "there is nothing in it")
+        raise Unreadable("EMPTY", "the file is empty")
     encoding = encoding_of(data, whole=True)
     if encoding is None:
-        raise Unreadable("CORRUPT", "it is not text in UTF-8, UTF-16 or Windows-1252")
+        raise Unreadable("CORRUPT", "the file is not text in UTF-8, UTF-16 or Windows-1252; save it as UTF-8")
     yield from data.decode(encoding).split("\f")

@@ -1,4 +1,4 @@
-"""python -m apps.records.samples.make: makes the samples that are not plain text, with reportlab (in `dev`)."""
+"""Make the samples that are not plain text: `python -m apps.records.samples.make`. Needs the `dev` extra."""
 
 from __future__ import annotations
 
@@ -127,8 +127,8 @@ def main() -> None:
 
 
 def pdf(name: str, parts: tuple[str | list[list[str]], ...], *, password: str | None = None) -> None:
-    closed = pdfencrypt.StandardEncryption(password) if password else None
-    document = SimpleDocTemplate(str(HERE / name), pagesize=pagesizes.A4, encrypt=closed, invariant=1, title=name)
+    encryption = pdfencrypt.StandardEncryption(password) if password else None
+    document = SimpleDocTemplate(str(HERE / name), pagesize=pagesizes.A4, encrypt=encryption, invariant=1, title=name)
     flow = []
     for part in parts:
         match part:
@@ -144,7 +144,7 @@ def pdf(name: str, parts: tuple[str | list[list[str]], ...], *, password: str | 
 
 
 def scan(name: str) -> None:
-    """A picture of a letter: a person reads it, a program finds no letter in it."""
+    """Make a PDF whose only page is an image of a letter, so that it contains no text."""
     picture = Image.new("L", (620, 877), 255)
     pen = ImageDraw.Draw(picture)
     for row, line in enumerate(("Dear Sir or Madam,", "this page is only a picture.", "Yours faithfully")):

@@ -1,1 +1,1 @@
-"""Artifacts: files that runs make, and where they are stored."""
+"""Artifacts: files that runs publish, and the stores that keep them."""

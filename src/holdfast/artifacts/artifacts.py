@@ -1,4 +1,4 @@
-"""Artifacts: files that runs make, each in a folder that follows from its run, and `hf.artifacts` to read them."""
+"""Artifacts: files that runs publish, each in the folder of its run, and the namespace `hf.artifacts`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import BinaryIO, Protocol, TypeVar
 from urllib.parse import quote
 
 from holdfast.artifacts.backends.base import ArtifactStore, Measured
-from holdfast.runs.claim import Claim
+from holdfast.runs.claim import ClaimedRun
 from holdfast.runs.handle import RunLike, id_of
 from holdfast.runs.lease import Lease, require_lease
 from holdfast.runs.submission import CHILD
@@ -28,30 +28,30 @@ T = TypeVar("T")
 
 
 class Artifacts:
-    """The files that runs have made."""
+    """The artifacts of one Holdfast."""
 
     def __init__(self, runtime: Runtime, artifact_store: Callable[[], ArtifactStore]) -> None:
         self._runtime, self._artifact_store = runtime, artifact_store
 
     def of(self, run: RunLike, *, limit: int | None = None, after: str | None = None) -> list[Artifact]:
-        """What a run has made; of a pipeline, what all its stages and segments have.
+        """Return the artifacts of a run; for a pipeline, also those of its stages and segments.
 
-        All of it, or a page of at most `limit`; `after` is the address of the last one before.
+        `limit` limits the page; `after` is the address of the last artifact of the page before.
         """
         run_id, most = id_of(run), ALL if limit is None else limit
         check_limit(most)
         return self._runtime.read(lambda tx: of(tx, self._artifact_store(), run_id, after=after, limit=most))
 
     def get(self, run: RunLike, name: str) -> Artifact:
-        """One artifact of a run, or ArtifactNotFound."""
+        """Return one artifact of a run, or raise ArtifactNotFound."""
         run_id, artifact_store = id_of(run), self._artifact_store()
-        found = self._runtime.read(lambda tx: get(tx, artifact_store, place_of(tx, run_id), name))
+        found = self._runtime.read(lambda tx: get(tx, artifact_store, folder_of(tx, run_id), name))
         if found is None:
             raise ArtifactNotFound(f"run {run_id} has no artifact {name!r}")
         return found
 
     def open(self, run: RunLike, name: str, *, verify: bool = False) -> BinaryIO:
-        """Its content, to read; with `verify` its checksum is checked first."""
+        """Open an artifact for reading; `verify` checks its checksum first."""
         return self.get(run, name).open(verify=verify)
 
 
@@ -62,7 +62,7 @@ _numbers = itertools.count()
 
 
 class Transactions(Protocol):
-    """A store, or what stands for it and waits while it is locked."""
+    """A store, or a wrapper that waits while the store is locked."""
 
     def do(self, verb: Callable[[Transaction], T]) -> T: ...
     def read(self, verb: Callable[[Transaction], T]) -> T: ...
@@ -71,18 +71,18 @@ class Transactions(Protocol):
 def keep(
     store: Transactions,
     artifact_store: ArtifactStore,
-    claim: Claim,
+    claimed: ClaimedRun,
     name: str,
     content: bytes | Path,
     *,
     part: str | None,
     max_bytes: int,
 ) -> Artifact:
-    """Store a file for a run that is still ours, or raise and leave nothing.
+    """Publish a file of a run whose lease we hold, or raise and leave nothing behind.
 
-    `part` says that the content was written to `scratch` and is ours to move.
+    `part` means that the content was written to the `scratch` path of that part, and may be moved.
     """
-    lease, place = claim.lease, _place_for(store, claim)
+    lease, folder = claimed.lease, _folder_for(store, claimed)
     staged = part or part_of(lease)
     checked(name)
     try:
@@ -97,16 +97,16 @@ def keep(
             require_lease(tx, lease)
             made = Artifact(
                 run_id=lease.run_id,
-                place=place,
+                folder=folder,
                 name=name,
-                attempt=lease.attempt,
+                claim=lease.claim,
                 size=measured.size,
                 sha256=measured.sha256,
-                made_at=tx.now,
+                created_at=tx.now,
             )
-            tx.put("delete_artifact", place=place, name=name)
+            tx.put("delete_artifact", folder=folder, name=name)
             tx.put("insert_artifact", **asdict(made))
-            # Last: what it replaces is there until nothing but the commit can fail.
+            # Publish last: the file that it replaces stays until only the commit can still fail.
             artifact_store.publish(staged, made.address)
             return made.at(artifact_store)
 
@@ -115,142 +115,147 @@ def keep(
         artifact_store.discard(staged)
 
 
-def recall(store: Transactions, artifact_store: ArtifactStore, claim: Claim, name: str) -> Artifact | None:
-    """The artifact that is there already and as it was written; it is this run's from now on."""
+def recall(store: Transactions, artifact_store: ArtifactStore, claimed: ClaimedRun, name: str) -> Artifact | None:
+    """Return the existing artifact if its file is intact, and make this run its owner."""
     checked(name)
-    place = _place_for(store, claim)
-    found = store.read(lambda tx: get(tx, artifact_store, place, name))
+    folder = _folder_for(store, claimed)
+    found = store.read(lambda tx: get(tx, artifact_store, folder, name))
     if found is None:
         return None
     try:
         found.check()
     except (ArtifactNotFound, ArtifactCorrupt):
         return None
-    if found.run_id == claim.lease.run_id:
+    if found.run_id == claimed.lease.run_id:
         return found
-    # Retention goes by the run that used it last: an output that a newer run relies on stays as long as that does.
-    return store.do(lambda tx: _adopt(tx, artifact_store, claim.lease, found))
+    # Retention follows the owner, so an artifact that a newer run uses is kept as long as that run.
+    return store.do(lambda tx: _adopt(tx, artifact_store, claimed.lease, found))
 
 
 def _adopt(tx: Transaction, artifact_store: ArtifactStore, lease: Lease, found: Artifact) -> Artifact | None:
     require_lease(tx, lease)
     adopted = tx.run(
         "adopt_artifact",
-        place=found.place,
+        folder=found.folder,
         name=found.name,
         sha256=found.sha256,
         run_id=lease.run_id,
-        attempt=lease.attempt,
+        claim=lease.claim,
     )
-    return get(tx, artifact_store, found.place, found.name) if adopted else None
+    return get(tx, artifact_store, found.folder, found.name) if adopted else None
 
 
 def scratch(artifact_store: ArtifactStore, lease: Lease) -> tuple[str, Path]:
-    """A part of its own and where to write it."""
+    """Return the name of a new part and the path to write it to."""
     part = part_of(lease)
     return part, artifact_store.scratch(part)
 
 
-def get(tx: Transaction, artifact_store: ArtifactStore, place: str, name: str) -> Artifact | None:
-    row = tx.one("find_artifact", place=place, name=name)
+def get(tx: Transaction, artifact_store: ArtifactStore, folder: str, name: str) -> Artifact | None:
+    row = tx.one("find_artifact", folder=folder, name=name)
     return None if row is None else Artifact(**row).at(artifact_store)
 
 
 def of(
     tx: Transaction, artifact_store: ArtifactStore, run_id: str, *, after: str | None = None, limit: int = ALL
 ) -> list[Artifact]:
-    """What a run has made; of a pipeline, what its stages and segments have, and those that it repeats.
+    """Return the artifacts of a run; for a pipeline, also those of its stages, segments and earlier reruns.
 
-    By place and name, what it has made itself first; `after` is the address of the last one before these.
+    The run's own artifacts come first, then the others by folder and name. `after` is the address of the last artifact
+    of the page before.
     """
-    place = place_of(tx, run_id)
-    last = _parted(after) if after is not None else None
-    found = within(tx, artifact_store, place, after=last, limit=limit) if last is None or last[0] == place else []
-    if place == run_id and len(found) < limit:
-        last = last if last is not None and last[0] != place else None
+    folder = folder_of(tx, run_id)
+    last = _split_address(after) if after is not None else None
+    found = within(tx, artifact_store, folder, after=last, limit=limit) if last is None or last[0] == folder else []
+    if folder == run_id and len(found) < limit:
+        last = last if last is not None and last[0] != folder else None
         found += within(tx, artifact_store, root_of(tx, run_id), below=True, after=last, limit=limit - len(found))
     return found
 
 
-def _parted(address: str) -> tuple[str, str]:
-    """Place and name of an address, or InvalidArguments."""
+def _split_address(address: str) -> tuple[str, str]:
+    """Split an address into folder and name, or raise InvalidArguments."""
     rest = address.partition("/")[2] if isinstance(address, str) else ""
-    place, slash, name = rest.rpartition("/")
+    folder, slash, name = rest.rpartition("/")
     if not slash:
-        raise InvalidArguments("after is the address of an artifact: the last one of the page before")
-    return place, name
+        raise InvalidArguments("after must be the address of the last artifact of the page before")
+    return folder, name
 
 
 def within(
     tx: Transaction,
     artifact_store: ArtifactStore,
-    place: str,
+    folder: str,
     *,
     below: bool = False,
     after: tuple[str, str] | None = None,
     limit: int = ALL,
 ) -> list[Artifact]:
-    """What lies at a place, or in all the places below it."""
-    # Texts that begin with the place and go on sort behind it: '/' is followed by '0', and no place goes on with '!' or
-    # less. (Nothing below a blank: SQL Server compares texts as if the shorter one ended in blanks.)
-    first, last = (f"{place}/", f"{place}0") if below else (place, f"{place}!")
+    """Return the artifacts in a folder, or in all folders below it."""
+    # Select a range of texts. Folders below `folder` begin with "folder/" and sort before "folder0", because '0' is the
+    # character after '/'. No other folder sorts between "folder" and "folder!". The end needs a character above the
+    # space, because SQL Server pads the shorter text with spaces when it compares.
+    first, last = (f"{folder}/", f"{folder}0") if below else (folder, f"{folder}!")
     first, behind = (first, "") if after is None else (max(first, after[0]), after[1])
     rows = tx.all("find_artifacts", first=first, last=last, behind=behind, limit=limit)
     return [Artifact(**row).at(artifact_store) for row in rows]
 
 
 def remove(tx: Transaction, artifact_store: ArtifactStore, run_ids: Sequence[str], *, limit: int) -> list[Artifact]:
-    """Remove up to so many artifacts of these runs, the files before the rows are committed as gone.
+    """Delete up to `limit` artifacts of these runs: the files first, then the rows with the commit.
 
-    If the commit fails the rows are still there, and whoever removes them again finds no file and is content.
+    If the commit fails, the rows remain, and the next call deletes them; a missing file is no error.
     """
     if not run_ids:
         return []
-    gone = [Artifact(**row) for row in tx.all("delete_artifacts_of", ids=sorted(run_ids), limit=limit)]
-    if gone:
-        artifact_store.remove([artifact.address for artifact in gone])
-    return gone
+    deleted = [Artifact(**row) for row in tx.all("delete_artifacts_of", ids=sorted(run_ids), limit=limit)]
+    if deleted:
+        artifact_store.remove([artifact.address for artifact in deleted])
+    return deleted
 
 
 def sweep(tx: Transaction, artifact_store: ArtifactStore, *, limit: int) -> int:
-    """Discard parts whose attempt no longer holds a lease: no one can make an artifact of them."""
+    """Discard the parts of claims that no longer hold a lease; they can't be published any more."""
     owners = {part: _owner(part) for part in artifact_store.parts(limit)}
     run_ids = sorted({owner[0] for owner in owners.values() if owner is not None})
-    held = {(row["run_id"], row["attempt"]) for row in tx.all("find_attempts", ids=run_ids)} if run_ids else set()
-    left = [part for part, owner in owners.items() if owner is not None and owner not in held]
-    for part in left:
+    held = {(row["run_id"], row["claim"]) for row in tx.all("find_claims", ids=run_ids)} if run_ids else set()
+    abandoned = [part for part, owner in owners.items() if owner is not None and owner not in held]
+    for part in abandoned:
         artifact_store.discard(part)
-    return len(left)
+    return len(abandoned)
 
 
-def place_of(tx: Transaction, run_id: str) -> str:
-    """Where a run's artifacts lie, or RunNotFound."""
+def folder_of(tx: Transaction, run_id: str) -> str:
+    """Return the folder of a run's artifacts, or raise RunNotFound."""
     row = tx.one("get_submissions", ids=[run_id])
     if row is None:
         raise RunNotFound(f"there is no run {run_id}")
-    return _place(tx, run_id, row["parent_id"], row["stage"], row["segment"], row["args"])
+    return _folder(tx, run_id, row["parent_id"], row["stage"], row["segment"], row["args"])
 
 
-def _place_for(store: Transactions, claim: Claim) -> str:
-    run_id = claim.lease.run_id
-    if claim.stage is None:
+def _folder_for(store: Transactions, claimed: ClaimedRun) -> str:
+    run_id = claimed.lease.run_id
+    if claimed.stage is None:
         return run_id
-    return store.read(lambda tx: _place(tx, run_id, claim.parent_id, claim.stage, claim.segment, claim.args))
+    return store.read(lambda tx: _folder(tx, run_id, claimed.parent_id, claimed.stage, claimed.segment, claimed.args))
 
 
-def _place(
+def _folder(
     tx: Transaction, run_id: str, parent_id: str | None, stage: str | None, segment: str | None, args: str
 ) -> str:
-    """By the run's id; of a pipeline's stage or segment by the pipeline's, the same for all that repeat it: so a rerun
-    finds what was made before, unless the stage has another version now."""
+    """Return the folder: the run's id, or for a stage or segment a folder below that of its pipeline.
+
+    A pipeline and its reruns share a folder, so that a rerun finds earlier artifacts, unless the version of the stage
+    has changed.
+    """
     if parent_id is None or stage is None or stage == CHILD:
         return run_id
     root = root_of(tx, parent_id)
-    return f"{root}/{_folder(stage)}@{_folder(_version(args))}/{_folder(segment)}"
+    return f"{root}/{_folder_name(stage)}@{_folder_name(_version(args))}/{_folder_name(segment)}"
 
 
 def _version(args: str) -> str:
-    """The version of a stage; of a run whose arguments can't be decoded none, at which nothing lies."""
+    """Return the version of a stage, or an empty text, which no folder uses, if the arguments can't be decoded."""
     try:
         return str(json_text.mapping(args).get("version", ""))
     except Unreadable:
@@ -258,40 +263,41 @@ def _version(args: str) -> str:
 
 
 def root_of(tx: Transaction, run_id: str) -> str:
-    """The first of the runs that this one repeats; itself, if it repeats none."""
+    """Return the first run of a chain of reruns: the run itself if it is not a rerun."""
     row = tx.one("find_root", id=run_id)
     return run_id if row is None else str(row["root"])
 
 
 def checked(name: str) -> str:
-    """The name of an artifact, which can't leave its folder."""
+    """Return a valid artifact name, which can't lead out of its folder, or raise InvalidArguments."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise InvalidArguments(
-            f"artifact name {name!r}: letters, digits, '_', '-' and '.', at most 120, not first a '.' or '-'"
+            f"invalid artifact name {name!r}; use up to 120 letters, digits, '_', '-' and '.', and begin with none of "
+            "'.' and '-'"
         )
     return name
 
 
 def part_of(lease: Lease) -> str:
-    """A name that no other part has, and that tells whose it is."""
-    return f"{lease.run_id}.{lease.attempt}.{next(_numbers)}"
+    """Return a unique name for a new part; it contains the run id and the claim."""
+    return f"{lease.run_id}.{lease.claim}.{next(_numbers)}"
 
 
 def _owner(part: str) -> tuple[str, int] | None:
     run_id, _, rest = part.partition(".")
-    attempt = rest.partition(".")[0]
-    return (run_id, int(attempt)) if len(run_id) == 26 and attempt.isdecimal() else None
+    claim = rest.partition(".")[0]
+    return (run_id, int(claim)) if len(run_id) == 26 and claim.isdecimal() else None
 
 
-def _folder(text: str | None) -> str:
-    """One folder's name: whatever is special is spelled out, and what is too long ends in a digest."""
+def _folder_name(text: str | None) -> str:
+    """Return a text as a folder name: special characters are quoted, and a long name ends in a digest."""
     if not text:
-        return "~"  # which no other text becomes
-    spelled = quote(text, safe="", errors="surrogatepass").replace("~", "%7E")
-    if spelled.startswith("."):
-        spelled = f"%2E{spelled[1:]}"
-    if len(spelled) > _FOLDER:
-        spelled = (
-            f"{spelled[: _FOLDER - 20].rstrip('%')}~{sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
+        return "~"  # no other text is quoted as "~"
+    quoted = quote(text, safe="", errors="surrogatepass").replace("~", "%7E")
+    if quoted.startswith("."):
+        quoted = f"%2E{quoted[1:]}"
+    if len(quoted) > _FOLDER:
+        quoted = (
+            f"{quoted[: _FOLDER - 20].rstrip('%')}~{sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
         )
-    return spelled
+    return quoted

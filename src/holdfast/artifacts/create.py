@@ -1,4 +1,4 @@
-"""Making an artifact: what `ctx.artifact` does with what it is given, wherever the job runs."""
+"""Create an artifact: the implementation of `ctx.artifact`, for all kinds of content and isolation."""
 
 from __future__ import annotations
 
@@ -16,21 +16,24 @@ Content: TypeAlias = bytes | str | Path | Callable[[Path], object]
 
 
 class Maker(Protocol):
-    """Who looks for artifacts and keeps them."""
+    """Finds existing artifacts and stores new ones."""
 
     def recall(self, name: str) -> Artifact | None:
-        """The artifact of that name, if its file is there and unchanged."""
+        """Return the artifact of that name if its file is intact."""
         ...
 
     def scratch(self) -> tuple[str, Path]:
-        """The name of a new temporary part, and the path to write it to."""
+        """Return the name of a new temporary part and the path to write it to."""
         ...
 
     def keep(self, name: str, content: bytes | Path, *, part: str | None = None) -> Artifact: ...
 
 
 def artifact(maker: Maker, name: str, content: Content) -> Any:
-    """An Artifact; of an async function something to await. A function is called only if there is none yet."""
+    """Store an artifact and return it; for an async function, return a coroutine.
+
+    A function is called only if there is no intact artifact of that name.
+    """
     if inspect.iscoroutinefunction(content):
         return _amake(maker, name, content)
     match content:
@@ -43,8 +46,8 @@ def artifact(maker: Maker, name: str, content: Content) -> Any:
         case _ if callable(content):
             return _make(maker, name, content)
     raise InvalidArguments(
-        f"artifact {name!r}: its content is bytes, text, a Path, or a function that writes to the Path it is given, "
-        f"not {type(content).__name__}"
+        f"artifact {name!r}: its content must be bytes, text, a Path, or a function that writes to the Path it "
+        f"receives, not {type(content).__name__}"
     )
 
 
@@ -76,5 +79,5 @@ async def _amake(maker: Maker, name: str, write: Callable[[Path], Any]) -> Artif
 
 def _written(path: Path, name: str) -> Path:
     if path.is_symlink() or not path.is_file():
-        raise InvalidArguments(f"artifact {name!r}: its function wrote no file to the path that it was given")
+        raise InvalidArguments(f"artifact {name!r}: its function wrote no file to the path that it received")
     return path

@@ -1,1 +1,1 @@
-"""Builds: what is built once for each scope and fingerprint."""
+"""Builds: work that is done once for each scope and fingerprint."""

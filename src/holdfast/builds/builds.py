@@ -3,7 +3,7 @@
     queued ──▶ building ──▶ ready ──invalidate──▶ stale ──the next request──▶ queued
                         └─▶ failed | cancelled ───────────the next request──▶ queued
 
-Each time a build is built, that is a run of its own; earlier runs stay in its history.
+Each time a build is built, a new run does it; earlier runs stay in its history.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from holdfast.store.transaction import Row, Transaction
 from holdfast.support import json_text
 from holdfast.support.errors import BuildNotFound, InvalidPolicy, Unreadable
 from holdfast.support.validation import check_limit, job_name
-from holdfast.values.builds import STATES, Build, Wish, key_of
+from holdfast.values.builds import STATES, Build, BuildRequest, key_of
 from holdfast.values.policies import Policy
 from holdfast.values.runs import Snapshot
 
@@ -31,15 +31,15 @@ from holdfast.values.runs import Snapshot
 class Builds:
     """The builds of one Holdfast.
 
-    A build is named by a wish for it (`environment.of(…)`), by a Build that was read before, or by a run (or its
-    id) that made it.
+    The methods take a build as a request for it (`environment.request(…)`), as a Build, or as a run (or run id) that
+    built it.
     """
 
     def __init__(self, runtime: Runtime, handle: Callable[[str], Run[Any]]) -> None:
         self._runtime, self._handle = runtime, handle
 
     def get(self, which: Which | RunLike) -> Build:
-        """A build as it stands now, or BuildNotFound."""
+        """Return the current state of a build, or raise BuildNotFound."""
         named = _named(which)
         return self._runtime.read(lambda tx: get(tx, named))
 
@@ -53,37 +53,39 @@ class Builds:
         limit: int = 50,
         before: RunLike | None = None,
     ) -> builtins.list[Build]:
-        """The newest makings first; `before` continues after the run of the last one of the page before."""
+        """List builds, the most recently built first. `before` is the run of the last build of the previous page."""
         if state is not None and state not in STATES:
-            raise InvalidPolicy(f"a build is {', '.join(STATES)}; not {state!r}")
+            raise InvalidPolicy(f"the state of a build must be one of {', '.join(STATES)}, not {state!r}")
         check_limit(limit)
         name, last = None if job is None else job_name(job), "~" if before is None else id_of(before)
         chosen = {"job": name, "scope": scope, "fingerprint": fingerprint, "state": state, "before": last}
         return self._runtime.read(lambda tx: [_build(row) for row in tx.all("list_builds", **chosen, limit=limit)])
 
     def history(self, which: Which | RunLike) -> builtins.list[Snapshot]:
-        """The runs that made it, the newest first."""
+        """Return the runs that built it, newest first."""
         named = _named(which)
         return self._runtime.read(lambda tx: history(tx, get(tx, named)))
 
     def uses(self, found: Sequence[Build]) -> Mapping[str, int]:
-        """How many runs needed each of these, by the run that made it; counted over the newest 5,000 that needed
-        anything. A build that no one needs is not in it."""
+        """Count the runs that depend on each build, by the id of the build's run.
+
+        It counts the newest 5,000 runs with dependencies. A build that no run depends on is left out.
+        """
         return self._runtime.read(lambda tx: uses(tx, [build.run_id for build in found]))
 
-    def invalidate(self, which: Which | RunLike, *, because: str | None = None, by: str | None = None) -> Build:
-        """Call it stale: the next who asks for it has it made anew."""
+    def invalidate(self, which: Which | RunLike, *, reason: str | None = None, by: str | None = None) -> Build:
+        """Mark a build as stale, so that the next request rebuilds it."""
         named = _named(which)
 
         def invalidate(tx: Transaction) -> Build:
-            build = invalidate_build(tx, named, because=because)
-            audit.record(tx, by, "invalidate", run_id=build.run_id, **_identity_fields(build), because=because)
+            build = invalidate_build(tx, named, reason=reason)
+            audit.record(tx, by, "invalidate", run_id=build.run_id, **_identity_fields(build), reason=reason)
             return build
 
         return self._runtime.do(invalidate)
 
     def rebuild(self, which: Which | RunLike, *, by: str | None = None) -> Run[Any]:
-        """Make it anew, now; the new run. The earlier one stays in history."""
+        """Rebuild a build now, and return the new run. The earlier run stays in the history."""
         named = _named(which)
 
         def rebuild(tx: Transaction) -> str:
@@ -97,42 +99,42 @@ class Builds:
 
 HISTORY = 100
 RECENT = 5_000
-"""So many of the newest runs that needed anything are looked at when uses are counted."""
+"""How many of the newest runs with dependencies are read to count uses."""
 
 
-Which: TypeAlias = Wish | Build | str
-"""A build: by a wish for it, by itself as read before, or by the id of a run that made it, now or earlier."""
+Which: TypeAlias = BuildRequest | Build | str
+"""A build, given by a request for it, as a Build, or by the id of a run that built it, now or earlier."""
 
 
 def get(tx: Transaction, which: Which) -> Build:
-    """The build as it stands now, or BuildNotFound."""
+    """Return the current state of a build, or raise BuildNotFound."""
     job, scope, fingerprint = _identity(tx, which)
     row = tx.one("get_build", job=job, scope=scope, fingerprint=fingerprint)
     if row is None:
-        raise BuildNotFound(f"no one has asked for build {job} {scope} {fingerprint}")
+        raise BuildNotFound(f"build {job} {scope} {fingerprint} has never been requested")
     return _build(row)
 
 
 def history(tx: Transaction, build: Build) -> list[Snapshot]:
-    """The runs that made it, the newest first, as far as they are kept."""
-    made: list[Snapshot] = []
+    """Return the runs that built it, newest first, as far as they have not been pruned."""
+    runs: list[Snapshot] = []
     run_id: str | None = build.run_id
-    while run_id is not None and len(made) < HISTORY and (found := find_snapshots(tx, [run_id])):
-        made += found
-        run_id = made[-1].again_of
-    return made
+    while run_id is not None and len(runs) < HISTORY and (run := find_snapshots(tx, [run_id])):
+        runs += run
+        run_id = runs[-1].again_of
+    return runs
 
 
 def uses(tx: Transaction, run_ids: Sequence[str]) -> Mapping[str, int]:
-    """How many of the newest RECENT runs that needed anything needed each of these makings."""
+    """Count how many of the newest RECENT runs with dependencies depend on each of these runs."""
     rows = tx.all("count_uses", ids=sorted(set(run_ids)), limit=RECENT) if run_ids else []
     return {row["run_id"]: row["uses"] for row in rows}
 
 
-def invalidate_build(tx: Transaction, which: Which, *, because: str | None) -> Build:
-    """No one gets what was made any more: the next who asks has it made anew. Runs that wait for it go on waiting."""
-    if because is not None and not json_text.storable(because):
-        raise InvalidPolicy("because is text without NUL or half a character")
+def invalidate_build(tx: Transaction, which: Which, *, reason: str | None) -> Build:
+    """Mark a build as stale, so that the next request rebuilds it. Runs that wait for it keep waiting."""
+    if reason is not None and not json_text.storable(reason):
+        raise InvalidPolicy("reason must not contain NUL or unpaired surrogates")
     build = get(tx, which)
     tx.run(
         "invalidate_build",
@@ -140,26 +142,28 @@ def invalidate_build(tx: Transaction, which: Which, *, because: str | None) -> B
         scope=build.scope,
         fingerprint=build.fingerprint,
         run_id=build.run_id,
-        because=because,
+        reason=reason,
         now=tx.now,
     )
     return get(tx, build)
 
 
 def rebuild_now(tx: Transaction, which: Which, *, allowed: Callable[[str, Policy], None]) -> str:
-    """Make it anew, now; the new run. If someone else has just begun to, theirs.
+    """Rebuild a build now, and return the new run. If another process has just started a rebuild, return that run.
 
-    `allowed` raises if no one but the application may start runs of that job with that policy.
+    `allowed` raises if only the application's code may start runs of this job.
     """
     build = get(tx, which)
     row = tx.one("find_snapshots", ids=[build.run_id])
     if row is None:
-        raise BuildNotFound(f"run {build.run_id}, which made {build.job} {build.scope}, is not kept any more: ask anew")
+        raise BuildNotFound(
+            f"run {build.run_id}, which built {build.job} {build.scope}, has been pruned; request the build again"
+        )
     old = snapshot_of(row)
     if old.unreadable is not None:
         raise Unreadable(f"run {old.id} can't be run again: {old.unreadable}")
     allowed(old.job, old.policy)
-    wish = Wish(
+    request = BuildRequest(
         job=build.job,
         scope=build.scope,
         fingerprint=build.fingerprint,
@@ -169,11 +173,11 @@ def rebuild_now(tx: Transaction, which: Which, *, allowed: Callable[[str, Policy
         policy=old.policy,
         tags=row["tags"],
     )
-    makings = replace_builds(tx, [BuildRun(wish, tx.new_id(), build.run_id)])
-    if not makings:
+    build_runs = replace_builds(tx, [BuildRun(request, tx.new_id(), build.run_id)])
+    if not build_runs:
         return get(tx, build).run_id
-    submit_builds(tx, makings)
-    return makings[0].run_id
+    submit_builds(tx, build_runs)
+    return build_runs[0].run_id
 
 
 def _build(row: Row) -> Build:
@@ -183,16 +187,16 @@ def _build(row: Row) -> Build:
 
 
 def _identity(tx: Transaction, which: Which) -> tuple[str, str, str]:
-    if isinstance(which, Wish | Build):
+    if isinstance(which, BuildRequest | Build):
         return which.job, which.scope, which.fingerprint
     run = get_snapshot(tx, which)
     if run.kind == "build":
-        # All runs of one build share its key; one that was replaced is in no row of `builds`.
+        # All runs of one build have the same key. A run that was replaced is not in the table of builds.
         fingerprint = run.args.get("fingerprint") if isinstance(run.args, dict) else None
         for row in tx.all("find_builds_of", job=run.job, fingerprint=fingerprint, run_id=run.id):
             if key_of(row["job"], row["scope"], row["fingerprint"]) == run.key:
                 return row["job"], row["scope"], row["fingerprint"]
-    raise BuildNotFound(f"run {which} ({run.job}) made no build that is known")
+    raise BuildNotFound(f"run {which} ({run.job}) does not belong to a known build")
 
 
 def _identity_fields(build: Build) -> dict[str, str]:
@@ -200,4 +204,4 @@ def _identity_fields(build: Build) -> dict[str, str]:
 
 
 def _named(which: Which | RunLike) -> Which:
-    return which if isinstance(which, Wish | Build) else id_of(which)
+    return which if isinstance(which, BuildRequest | Build) else id_of(which)

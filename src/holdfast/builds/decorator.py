@@ -1,9 +1,9 @@
-"""Build jobs: functions that make something once for each scope and fingerprint, whoever asks.
+"""Build jobs: functions that run once for each scope and fingerprint, however many runs request the build.
 
 @hf.build(timeout=600)
 def environment(ctx: Context, configuration_id: str, fingerprint: str) -> str: ...
 
-process.using(after=[environment.of(configuration_id="c1", fingerprint=fp)]).submit("doc-1")
+process.using(depends_on=[environment.request(configuration_id="c1", fingerprint=fp)]).submit("doc-1")
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from holdfast.runs.submission import Draft, Submission
 from holdfast.support import json_text, telemetry
 from holdfast.support.errors import InvalidArguments, InvalidPolicy
 from holdfast.support.validation import MAX_KEY
-from holdfast.values.builds import Wish
+from holdfast.values.builds import BuildRequest
 from holdfast.values.policies import Policy
 
 P = ParamSpec("P")
@@ -35,7 +35,7 @@ FINGERPRINT = re.compile(r"[!-~]{1,128}")
 
 
 class BuildJob(Job[P, R]):
-    """A job that runs once for each scope and fingerprint. `submit` gives the run of the build, be it new or not."""
+    """A job that runs once for each scope and fingerprint. `submit` returns the run of the build, existing or new."""
 
     def __init__(
         self,
@@ -49,42 +49,42 @@ class BuildJob(Job[P, R]):
     ) -> None:
         super().__init__(submitter, fn, name=name, options=options, isolation=isolation)
         if "fingerprint" not in self.arguments.names:
-            raise InvalidPolicy(f"build {name}: give it a parameter 'fingerprint: str', by which it is known")
+            raise InvalidPolicy(f"build {name} needs a parameter 'fingerprint: str'")
         check_key(scope, self.arguments.names, name, what="scope")
         self.scope = scope
         parameters = inspect.signature(fn).parameters.values()
         self._defaults = {one.name: one.default for one in parameters if one.default is not inspect.Parameter.empty}
         self._defaults.pop(self.arguments.context_name or "", None)
 
-    def of(self, *args: P.args, **kwargs: P.kwargs) -> Wish:
-        """The build for these arguments, made or not: name it in `after`, and the run waits for it."""
-        return self._wish(self.options, args, kwargs)
+    def request(self, *args: P.args, **kwargs: P.kwargs) -> BuildRequest:
+        """Request the build for these arguments. Give the request in `depends_on`, and the run waits for the build."""
+        return self._request(self.options, args, kwargs)
 
     def draft(self, options: Options, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, now: datetime) -> Draft:
-        """A submission that gets or creates the build."""
-        wish = self._wish(options, args, kwargs)
+        """Return a submission that gets or creates the build."""
+        request = self._request(options, args, kwargs)
         if options.connection is not None:
             raise InvalidPolicy(
-                f"build {self.name}: it is not created in your transaction, where others could not find it; "
-                "let a run that you submit there wait for it: after=[…of(…)]"
+                f"build {self.name} is not created in your transaction, where other processes could not see it; "
+                "submit a run there that waits for it: depends_on=[….request(…)]"
             )
-        trace = telemetry.current()
+        traceparent = telemetry.current()
         return lambda new_id, created_at: Submission(
             run_id=new_id(),
             created_at=created_at,
             job=self.name,
-            queue=wish.queue,
-            priority=wish.priority,
-            key=wish.key,
-            args=wish.args,
-            policy=wish.policy,
-            tags=wish.tags,
+            queue=request.queue,
+            priority=request.priority,
+            key=request.key,
+            args=request.args,
+            policy=request.policy,
+            tags=request.tags,
             kind="build",
-            build=wish,
-            trace=trace,
+            build=request,
+            traceparent=traceparent,
         )
 
-    def _wish(self, options: Options, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Wish:
+    def _request(self, options: Options, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> BuildRequest:
         _check_options(self.name, options)
         try:
             given = self._defaults | self.arguments.named(args, kwargs)
@@ -94,10 +94,10 @@ class BuildJob(Job[P, R]):
         fingerprint = values["fingerprint"]
         if not isinstance(fingerprint, str) or not FINGERPRINT.fullmatch(fingerprint):
             raise InvalidArguments(
-                f"build {self.name}: a fingerprint is text of 1 to 128 visible ASCII characters; "
-                "holdfast.fingerprint(…) makes one"
+                f"build {self.name}: a fingerprint must be text of 1 to 128 visible ASCII characters; "
+                "holdfast.fingerprint(…) returns one"
             )
-        return Wish(
+        return BuildRequest(
             job=self.name,
             scope=self._scope_of(values, json_text.load(text)),
             fingerprint=fingerprint,
@@ -109,11 +109,11 @@ class BuildJob(Job[P, R]):
         )
 
     def _scope_of(self, values: Mapping[str, Any], stored: Mapping[str, Any]) -> str:
-        """`configuration_id:c1`; several parameters as JSON, always in one order; too long for a name, their digest."""
+        """Return the scope as text: `configuration_id:c1`, JSON for several parameters, or a digest if too long."""
         if self.scope is not None:
             scope = key_from(self.scope, values, self.name, what="scope")
             if scope is None:
-                raise InvalidArguments(f"build {self.name}: its scope can't be None")
+                raise InvalidArguments(f"build {self.name}: the scope must not be None")
             return scope
         rest = {name: value for name, value in stored.items() if name != "fingerprint"}
         if len(rest) == 1:
@@ -127,7 +127,7 @@ class BuildJob(Job[P, R]):
 
 
 class BuildDecorator:
-    """What `hf.build(...)` gives: it turns a function into a BuildJob, with the function's own types."""
+    """The decorator that `hf.build(…)` returns. It turns a function into a BuildJob and keeps its types."""
 
     def __init__(self, make: Callable[[Callable[..., Any]], BuildJob[..., Any]]) -> None:
         self._make = make
@@ -147,7 +147,7 @@ class BuildDecorator:
 def build_decorator(
     submitter: Submitter, *, name: str | None, scope: KeySpec | None, options: Options, isolation: Isolation | None
 ) -> BuildDecorator:
-    """Make a function a build, and register it."""
+    """Return a decorator that turns a function into a build and registers it."""
 
     def make(fn: Callable[..., Any]) -> BuildJob[..., Any]:
         chosen = chosen_name(fn, name)
@@ -160,19 +160,19 @@ def build_decorator(
 
 
 def build_policy(given: dict[str, Any]) -> Policy:
-    """The policy of a build, whose key is its scope and fingerprint."""
+    """Return the policy of a build. Key options are refused: the key of a build is its scope and fingerprint."""
     also = ("name", "scope", "queue", "priority", "isolation")
     return Policy(**checked_policy(given, of="a build", also=also, unfit=("key_limit", "key_order")))
 
 
 def _check_options(name: str, options: Options) -> None:
-    """What would make no sense for something that others may have asked for before."""
+    """Refuse options that can't apply to a build, because others may have requested it before."""
     given = {
         "key": options.key,
         "delay": options.delay,
         "due_at": options.due_at,
-        "after": options.after or None,
+        "depends_on": options.depends_on or None,
         "idempotency_key": options.idempotency_key,
     }
     if unfit := [option for option, value in given.items() if value is not None]:
-        raise InvalidPolicy(f"build {name}: {', '.join(unfit)} does not fit a build, which starts when it is asked for")
+        raise InvalidPolicy(f"build {name}: {', '.join(unfit)} does not fit a build, which starts when it is requested")

@@ -1,8 +1,8 @@
-"""Fingerprints: a digest of what something is made of, the same on every machine.
+"""Fingerprints: a digest of the inputs of a build, the same on every machine.
 
-Each part is hashed with its kind and its length, so that no two different lists of parts can look alike. A folder is
-its files by relative name, in one order, with what they contain; when, by whom and with which rights they were written
-does not count, nor does an empty folder.
+Each part is hashed with its kind and its length, so that different lists of parts never give the same bytes. A folder
+is hashed as its files, sorted by relative name, with their content. Times, owners, permissions and empty folders don't
+count.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ Part: TypeAlias = "PurePath | str | bytes | bool | int | float | Mapping[str, Pa
 
 
 def fingerprint(*parts: Part, ignore: Iterable[str] = ()) -> str:
-    """64 hexadecimal characters that change when any part does.
+    """Return 64 hexadecimal characters that change when any part changes.
 
-    A `Path` is a file or a folder and means what is in it; a `str` is a text; numbers, bytes, None, mappings and lists
-    are what they are. `ignore` leaves out files and folders below a folder, by name (`*.pyc`) or by relative path
+    A `Path` stands for the content of that file or folder. Text, numbers, bytes, None, mappings and lists stand for
+    themselves. `ignore` leaves out files and folders below a folder, by name (`*.pyc`) or by relative path
     (`docs/*.md`).
     """
     ignored = (ignore,) if isinstance(ignore, str) else tuple(ignore)
@@ -50,7 +50,7 @@ def _pieces(part: object, ignored: tuple[str, ...]) -> Iterator[bytes]:
         case int():
             yield from _whole("integer", str(part).encode())
         case float():
-            # The shortest text that gives the number back is the same wherever floats are IEEE's.
+            # The hexadecimal form is exact, and the same on every machine.
             yield from _whole("float", float.hex(part).encode())
         case Mapping():
             pairs = sorted(part.items(), key=lambda pair: _key(pair[0]))
@@ -64,7 +64,7 @@ def _pieces(part: object, ignored: tuple[str, ...]) -> Iterator[bytes]:
                 yield from _pieces(one, ignored)
         case _:
             raise NoFingerprint(
-                f"a value of type {type(part).__name__} has no fingerprint that is the same everywhere; "
+                f"a value of type {type(part).__name__} has no fingerprint that is the same on every machine; "
                 "give text, bytes, a number, None, a Path, or a mapping or list of these"
             )
 
@@ -87,8 +87,10 @@ def _path(path: Path, ignored: tuple[str, ...]) -> Iterator[bytes]:
 
 
 def _below(root: Path, folder: PurePath, ignored: tuple[str, ...]) -> Iterator[PurePath]:
-    """The files below, by relative path. A link is the file that it leads to; to a folder it may lead back, and is
-    refused."""
+    """Yield the relative paths of the files below a folder.
+
+    A link to a file counts as that file. A link to a folder is refused, because it may form a loop.
+    """
     try:
         entries = sorted(os.scandir(root / folder), key=lambda entry: entry.name)
     except OSError as error:
@@ -106,11 +108,11 @@ def _below(root: Path, folder: PurePath, ignored: tuple[str, ...]) -> Iterator[P
         elif entry.is_file():
             yield relative
         else:
-            raise NoFingerprint(f"{root / relative} is no file: it is missing, or nothing that can be read to its end")
+            raise NoFingerprint(f"{root / relative} is a broken link or a special file; remove or ignore it")
 
 
 def _file(path: Path) -> Iterator[bytes]:
-    """Its length and all of it; a file that changes under our eyes is no basis for anything."""
+    """Yield the length and the content of a file, or raise NoFingerprint if it changes while it is read."""
     try:
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
@@ -122,7 +124,7 @@ def _file(path: Path) -> Iterator[bytes]:
     except OSError as error:
         raise NoFingerprint(f"{path}: {error.strerror or error}") from None
     if read != size:
-        raise NoFingerprint(f"{path} changed while it was read")
+        raise NoFingerprint(f"{path} changed while it was read; try again")
 
 
 def _whole(kind: str, content: bytes) -> Iterator[bytes]:
@@ -136,10 +138,10 @@ def _head(kind: str, length: int) -> bytes:
 
 def _key(name: object) -> bytes:
     if not isinstance(name, str):
-        raise NoFingerprint(f"a mapping's names are text, not {name!r}")
+        raise NoFingerprint(f"the names of a mapping must be text, not {name!r}")
     return _utf8(name)
 
 
 def _utf8(text: str) -> bytes:
-    # Half characters are kept: a file's name may hold bytes that are no text.
+    # Keep unpaired surrogates: Python uses them for bytes of a file name that are not valid text.
     return text.encode("utf-8", "surrogatepass")

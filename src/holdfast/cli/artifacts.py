@@ -1,4 +1,4 @@
-"""holdfast artifacts: the files that runs have made."""
+"""holdfast artifacts: list and download the files that runs have published."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from holdfast.values.pages import Page
 
 @click.group()
 def artifacts() -> None:
-    """The files that runs have made.
+    """List and download the files that runs have published.
 
     \b
     holdfast artifacts list app:hf ID
@@ -28,24 +28,24 @@ def artifacts() -> None:
 @parameters.run_argument()
 @parameters.json_option
 def list_(target: str, run_id: str, as_json: bool) -> int:
-    """What a run has made; of a pipeline, what all its stages and segments have.
+    """List the artifacts of a run; for a pipeline, those of all its stages and segments.
 
     \b
     holdfast artifacts list app:hf 01m2…
     """
-    with targets.either(target) as hf:
-        run_id = targets.run_of(hf, run_id)
+    with targets.resolve(target) as hf:
+        run_id = targets.full_run_id(hf, run_id)
         found = hf.artifacts.of(run_id)
         rows = [
-            [plain(each.name), f"{each.size:,}", screen.instant(each.made_at), each.run_id, each.address]
+            [plain(each.name), f"{each.size:,}", screen.instant(each.created_at), each.run_id, each.address]
             for each in found
         ]
         screen.listing(
             Page.whole(found),
             as_json=as_json,
             shape=json_output.artifact,
-            table=lambda: screen.table(("NAME", "BYTES", "MADE", "RUN", "ADDRESS"), rows, spare=("MADE",)),
-            nothing="no artifacts",
+            table=lambda: screen.table(("NAME", "BYTES", "CREATED", "RUN", "ADDRESS"), rows, spare=("CREATED",)),
+            empty="no artifacts",
         )
         return exit_codes.OK
 
@@ -54,16 +54,21 @@ def list_(target: str, run_id: str, as_json: bool) -> int:
 @parameters.target_argument("app")
 @parameters.run_argument()
 @click.argument("name", metavar="NAME")
-@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write it to this file.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write to this file instead of standard output.",
+)
 def get(app: str, run_id: str, name: str, output: Path | None) -> int:
-    """The content of an artifact, its checksum checked first; to standard output, or into a file.
+    """Download an artifact to standard output or to a file. Its checksum is verified first.
 
     \b
     holdfast artifacts get app:hf 01m2… report.pdf -o report.pdf
     """
     with (
         targets.application(app, or_server=True) as hf,
-        hf.artifacts.open(targets.run_of(hf, run_id), name, verify=True) as file,
+        hf.artifacts.open(targets.full_run_id(hf, run_id), name, verify=True) as file,
     ):
         if output is None:
             shutil.copyfileobj(file, sys.stdout.buffer)
@@ -72,7 +77,7 @@ def get(app: str, run_id: str, name: str, output: Path | None) -> int:
             try:
                 written = output.open("wb")
             except OSError as error:
-                raise click.UsageError(f"-o {output}: it can't be written: {error.strerror}") from error
+                raise click.UsageError(f"-o {output}: can't write the file: {error.strerror}") from error
             with written:
                 shutil.copyfileobj(file, written)
         return exit_codes.OK

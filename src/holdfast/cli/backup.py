@@ -1,4 +1,4 @@
-"""holdfast backup: a checked copy of a SQLite database that is in use."""
+"""holdfast backup: make a checked copy of a SQLite database while it is in use."""
 
 from __future__ import annotations
 
@@ -11,16 +11,15 @@ from holdfast.cli import exit_codes, parameters, screen, targets
 from holdfast.support.text import plain
 
 
-@click.command(short_help="Copy a SQLite database that is in use.")
+@click.command(short_help="Copy a SQLite database while it is in use.")
 @parameters.target_argument()
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--json", "as_json", is_flag=True, help="One JSON document instead of a line.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
 def backup(target: str, file: Path, as_json: bool) -> int:
-    """Copy the database to FILE, which must not exist, while workers and servers go on.
+    """Copy a SQLite database to FILE while workers and servers keep running. FILE must not exist.
 
-    The copy is one moment of the database, made by SQLite itself and checked before it gets its name. To restore it,
-    stop every process, remove the old database with its -wal and -shm, and put the copy in its place. Artifacts are not
-    part of it.
+    The copy is a consistent snapshot. It is checked before it is moved to FILE. To restore it, stop every process,
+    delete the old database with its -wal and -shm files, and move the copy there. Artifacts are not included.
 
     \b
     holdfast backup app:hf backup.db
@@ -29,7 +28,7 @@ def backup(target: str, file: Path, as_json: bool) -> int:
     columns = (TextColumn("copying"), BarColumn(), MofNCompleteColumn(), TextColumn("pages"))
     console = screen.stderr()
     bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
-    with targets.either(target, here=True) as hf, bar:
+    with targets.resolve(target, local_only=True) as hf, bar:
         task = bar.add_task("copying", total=None)
         done = hf.backup(file, progress=lambda copied, total: bar.update(task, completed=copied, total=total))
     if as_json:

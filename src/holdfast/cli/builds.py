@@ -1,4 +1,4 @@
-"""holdfast builds: what has been built, for whom it is being built, and what is no good any more."""
+"""holdfast builds: list, show, invalidate and rebuild builds."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from holdfast.values.builds import STATES, Build
 from holdfast.values.pages import Page
 from holdfast.values.runs import last_line
 
-COLUMNS = ("ID", "STATE", "JOB", "SCOPE", "FINGERPRINT", "SINCE", "TOOK", "WAITING", "NOTE")
-SPARE = ("TOOK", "SINCE", "JOB", "WAITING", "FINGERPRINT")
+COLUMNS = ("ID", "STATE", "JOB", "SCOPE", "FINGERPRINT", "CREATED", "TOOK", "WAITING", "NOTE")
+SPARE = ("TOOK", "CREATED", "JOB", "WAITING", "FINGERPRINT")
 STYLES = {"queued": "yellow", "building": "cyan", "ready": "green", "failed": "red", "cancelled": "magenta"}
 
 
 @click.group()
 def builds() -> None:
-    """Look at builds, and have them made anew.
+    """List, inspect, invalidate and rebuild builds.
 
     \b
     holdfast builds list app:hf --state failed
-    holdfast builds invalidate sqlite:///work.db ID --because "a package was withdrawn"
+    holdfast builds invalidate sqlite:///work.db ID --reason "a package was withdrawn"
     """
 
 
@@ -49,21 +49,23 @@ def builds() -> None:
 def list_(
     target: str, state: str | None, job: str | None, scope: str | None, limit: int, before: str | None, as_json: bool
 ) -> int:
-    """The newest first. ID is the run that makes it; times are UTC.
+    """List builds, the newest first. ID is the run that makes the build; WAITING counts the runs that wait for it.
+
+    Times are UTC.
 
     \b
     holdfast builds list app:hf
     holdfast builds list app:hf --state failed --json | jq '.items[].error'
     """
-    with targets.either(target) as hf:
-        job = None if job is None else targets.job_of(job, targets.job_names(hf))
+    with targets.resolve(target) as hf:
+        job = None if job is None else targets.full_job_name(job, targets.job_names(hf))
         found = hf.builds.list(job=job, scope=scope, state=state, limit=limit, before=before)
         screen.listing(
             Page.of(found, limit=limit, cursor=lambda build: build.run_id),
             as_json=as_json,
             shape=json_output.build,
             table=lambda: screen.table(COLUMNS, [_row(build, hf.clock.now()) for build in found], spare=SPARE),
-            nothing="no builds" + (" like that" if state or job or scope or before else " yet"),
+            empty="no matching builds" if state or job or scope or before else "no builds yet",
         )
         return exit_codes.OK
 
@@ -73,64 +75,64 @@ def list_(
 @parameters.run_argument(completion.builds)
 @parameters.json_option
 def show_(target: str, run_id: str, as_json: bool) -> int:
-    """A build and the runs that made it, the newest first. ID is any of these.
+    """Show a build and the runs that made it, the newest first. ID is the id of any of these runs.
 
     \b
     holdfast builds show app:hf 01m2…
     """
-    with targets.either(target) as hf:
-        run_id = targets.run_of(hf, run_id)
+    with targets.resolve(target) as hf:
+        run_id = targets.full_run_id(hf, run_id)
         build = hf.builds.get(run_id)
-        made = hf.builds.history(build)
+        history = hf.builds.history(build)
         if as_json:
-            screen.document(json_output.build(build) | {"runs": [json_output.run(run) for run in made]})
+            screen.document(json_output.build(build) | {"runs": [json_output.run(run) for run in history]})
             return exit_codes.OK
         _facts(hf, build)
         screen.show(Text("\nRuns", style="bold"))
-        screen.show(run_tables.list_of(made, now=hf.clock.now()))
+        screen.show(run_tables.list_of(history, now=hf.clock.now()))
         return exit_codes.OK
 
 
-@builds.command(short_help="Have it made anew when next asked for.")
+@builds.command(short_help="Mark a build as stale, so that the next request rebuilds it.")
 @parameters.target_argument()
 @parameters.run_argument(completion.builds)
-@click.option("--because", help="Why; it stays with the build until it is made anew.")
+@click.option("--reason", help="Why; stored with the build until it is rebuilt.")
 @parameters.json_option
-def invalidate(target: str, run_id: str, because: str | None, as_json: bool) -> int:
-    """No one gets it any more; the next run that asks for it has it made anew.
+def invalidate(target: str, run_id: str, reason: str | None, as_json: bool) -> int:
+    """Mark a build as stale: the next run that requests it starts a new build.
 
-    Runs that already wait for it go on waiting. One that is stale already keeps the reason that it has. To have it made
-    at once: 'holdfast builds rebuild'.
+    Runs that already wait for the build keep waiting. A build that is already stale keeps its reason. To build it
+    now, use 'holdfast builds rebuild'.
 
     \b
-    holdfast builds invalidate app:hf 01m2… --because "a package was withdrawn"
+    holdfast builds invalidate app:hf 01m2… --reason "a package was withdrawn"
     """
-    with targets.either(target) as hf:
-        run_id = targets.run_of(hf, run_id)
+    with targets.resolve(target) as hf:
+        run_id = targets.full_run_id(hf, run_id)
         before = hf.builds.get(run_id)
-        build = hf.builds.invalidate(before, because=because, **targets.signed(hf))
+        build = hf.builds.invalidate(before, reason=reason, **targets.audit_fields(hf))
         if as_json:
             screen.document(json_output.build(build))
         elif before.state == "stale":
-            said = f": {plain(build.because)}" if build.because else ""
-            screen.show(f"{plain(_name(build))} was stale already{said}")
+            reason_given = f": {plain(build.reason)}" if build.reason else ""
+            screen.show(f"{plain(_name(build))} was already stale{reason_given}")
         else:
-            screen.show(f"stale; the next run that asks for {plain(_name(build))} has it made anew")
+            screen.show(f"{plain(_name(build))} is stale; the next run that requests it rebuilds it")
         return exit_codes.OK
 
 
-@builds.command(short_help="Make it anew, now.")
+@builds.command(short_help="Rebuild now.")
 @parameters.target_argument()
 @parameters.run_argument(completion.builds)
 @parameters.json_option
 def rebuild(target: str, run_id: str, as_json: bool) -> int:
-    """Make a build anew, now; prints the id of the new run. The earlier one stays in its history.
+    """Rebuild now, and print the id of the new run. The earlier run stays in the build's history.
 
     \b
     holdfast builds rebuild app:hf 01m2…
     """
-    with targets.either(target) as hf:
-        run = hf.builds.rebuild(targets.run_of(hf, run_id), **targets.signed(hf))
+    with targets.resolve(target) as hf:
+        run = hf.builds.rebuild(targets.full_run_id(hf, run_id), **targets.audit_fields(hf))
         run_tables.submitted(run, as_json=as_json)
         return exit_codes.OK
 
@@ -142,7 +144,7 @@ def _row(build: Build, now: datetime) -> list[str | Text]:
         screen.short(build.job, 40),
         screen.short(build.scope, 40),
         screen.short(build.fingerprint, 13),
-        screen.instant(build.since_at),
+        screen.instant(build.created_at),
         _took(build, now),
         str(build.waiting) if build.waiting else "",
         screen.short(_note(build), 200),
@@ -154,7 +156,7 @@ def _facts(hf: Holdfast, build: Build) -> None:
         "build": _name(build),
         "fingerprint": build.fingerprint,
         "state": build.state + (f": {_note(build)}" if _note(build) else ""),
-        "asked for": f"{screen.instant(build.since_at)} UTC",
+        "created": f"{screen.instant(build.created_at)} UTC",
         "took": _took(build, hf.clock.now()),
         "waiting": f"{build.waiting} run{'' if build.waiting == 1 else 's'}",
         "result": build.result or "",
@@ -173,7 +175,7 @@ def _note(build: Build) -> str:
         return json_text.marker(build.unreadable)
     match build.state:
         case "stale":
-            return build.because or ""
+            return build.reason or ""
         case "building":
             return f"on {build.holder}"
         case "failed" | "cancelled":

@@ -1,7 +1,7 @@
-"""holdfast completion: what the shell needs to complete commands, options, and what a TARGET has: jobs, runs, queues.
+"""holdfast completion: shell completion of commands, options, and the jobs, runs and queues of a TARGET.
 
-Click completes commands and options. A function below completes a parameter, from what is cheap to look at; one that
-fails completes nothing.
+Click completes commands and options. The functions below complete parameters with cheap reads; if one fails, it
+suggests nothing.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from holdfast.cli.main import VARIABLE
 
 SHELLS = ("bash", "zsh", "fish")
 
-# Bash cuts words at ':' and '=', of which targets and arguments have many: we read the line itself instead, and give
-# back what stands behind the last of these.
+# Bash splits words at ':' and '=', which are common in targets and arguments. So we read the whole line instead, and
+# return only the part after the last of these characters.
 _BASH = """\
 %(complete_func)s() {
     local kind value
@@ -44,7 +44,7 @@ complete -o nosort -F %(complete_func)s %(prog_name)s
 
 @shell_completion.add_completion_class
 class WholeWords(BashComplete):
-    """Bash, with words that may have colons in them."""
+    """Completes words in bash that contain colons or equals signs."""
 
     source_template = _BASH
 
@@ -59,20 +59,22 @@ class WholeWords(BashComplete):
         return f"{item.type},{item.value[there:] if item.type == 'plain' else item.value}"
 
 
-@click.command(short_help="A script that lets your shell complete.")
+@click.command(short_help="Print a completion script for your shell.")
 @click.argument("shell", type=click.Choice(SHELLS))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> int:
-    """Print a script that lets bash, zsh or fish complete commands, options, and the jobs and runs of a TARGET.
+    """Print a completion script for bash, zsh or fish.
+
+    It completes commands, options, and the jobs, runs and queues of a TARGET.
 
     \b
     holdfast completion bash > ~/.local/share/bash-completion/completions/holdfast
     holdfast completion zsh > ~/.zfunc/_holdfast      (a folder of $fpath)
     holdfast completion fish > ~/.config/fish/completions/holdfast.fish
     """
-    made = shell_completion.get_completion_class(shell)
-    assert made is not None
-    click.echo(made(ctx.find_root().command, {}, "holdfast", VARIABLE).source(), nl=False)
+    completer = shell_completion.get_completion_class(shell)
+    assert completer is not None
+    click.echo(completer(ctx.find_root().command, {}, "holdfast", VARIABLE).source(), nl=False)
     return exit_codes.OK
 
 
@@ -82,31 +84,31 @@ _HOLDFAST = re.compile(r"^(\w+)\s*(?::[^=\n]+)?=\s*(?:\w+\.)?Holdfast\(", re.MUL
 
 Item = CompletionItem[str]
 Suggest = Callable[[click.Context, click.Parameter, str], list[Item]]
-"""What click calls for the `shell_complete` of a parameter."""
-Found = Iterator[tuple[str, str]]
-"""What may stand there, and what it is."""
+"""The type of a parameter's `shell_complete`."""
+Values = Iterator[tuple[str, str]]
+"""Possible values, each with a short description."""
 
 
-def of_target(asked: Callable[[Holdfast], Found]) -> Suggest:
-    """Suggest what the TARGET of the line has."""
+def of_target(values: Callable[[Holdfast], Values]) -> Suggest:
+    """Suggest values that are read from the TARGET of the command line."""
 
     def suggest(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Item]:
-        # While the value of an option is completed, click leaves the arguments unassigned; TARGET is always the first.
+        # While click completes the value of an option, it has not assigned the arguments yet; TARGET is the first.
         target = ctx.params.get("target") or ctx.params.get("app") or next(iter(ctx.args), None)
-        # An application that prints when it is imported must not be taken for a suggestion.
+        # Text that an application prints at import must not look like a suggestion.
         with (
             contextlib.suppress(Exception),
             contextlib.redirect_stdout(io.StringIO()),
-            targets.either(str(target)) as hf,
+            targets.resolve(str(target)) as hf,
         ):
-            return _fitting(asked(hf), incomplete)
+            return _fitting(values(hf), incomplete)
         return []
 
     return suggest
 
 
 def targets_here(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Item]:
-    """Databases and applications of this folder."""
+    """Suggest the databases and applications of the current folder."""
     found = [(f"sqlite:///{file.name}", "a database") for file in sorted(Path().glob("*.db"))[:FILES]]
     for file in sorted(Path().glob("*.py"))[:FILES]:
         with contextlib.suppress(OSError, UnicodeDecodeError), open(file, encoding="utf-8") as source:
@@ -115,7 +117,7 @@ def targets_here(ctx: click.Context, param: click.Parameter, incomplete: str) ->
 
 
 def _fitting(found: Iterable[tuple[str, str]], incomplete: str) -> list[Item]:
-    """Whole words only: what has a control character or a comma in it would confuse the shell."""
+    """Return the values that start with the text, without those whose characters would confuse the shell."""
     return [
         CompletionItem(value, help=what)
         for value, what in found
@@ -124,48 +126,48 @@ def _fitting(found: Iterable[tuple[str, str]], incomplete: str) -> list[Item]:
 
 
 @of_target
-def runs(hf: Holdfast) -> Found:
+def runs(hf: Holdfast) -> Values:
     for run in hf.search(limit=NEWEST).items:
         yield run.id, f"{run.state} {run.job}"
 
 
 @of_target
-def builds(hf: Holdfast) -> Found:
+def builds(hf: Holdfast) -> Values:
     for build in hf.builds.list(limit=NEWEST):
         yield build.run_id, f"{build.state} {build.job}"
 
 
 @of_target
-def pipelines(hf: Holdfast) -> Found:
+def pipelines(hf: Holdfast) -> Values:
     for run in hf.pipelines.list(limit=NEWEST):
         yield run.id, f"{run.state} {run.job}"
 
 
 @of_target
-def jobs(hf: Holdfast) -> Found:
+def jobs(hf: Holdfast) -> Values:
     for name in hf.jobs.names() or sorted(targets.job_names(hf)):
         yield name, "a job"
 
 
 @of_target
-def queues(hf: Holdfast) -> Found:
+def queues(hf: Holdfast) -> Values:
     for name in sorted({queue.name for queue in hf.queues.list()} | {hf.jobs[job].options.queue for job in hf.jobs}):
         yield name, "a queue"
 
 
 @of_target
-def schedules(hf: Holdfast) -> Found:
+def schedules(hf: Holdfast) -> Values:
     for schedule in hf.schedules.list():
         yield schedule.name, schedule.trigger
 
 
 @of_target
-def workers(hf: Holdfast) -> Found:
+def workers(hf: Holdfast) -> Values:
     for worker in hf.workers.list():
         yield worker.id, f"on {worker.host}"
 
 
 @of_target
-def tokens(hf: Holdfast) -> Found:
-    for one in hf.passes.list():
+def tokens(hf: Holdfast) -> Values:
+    for one in hf.tokens.list():
         yield one.name, one.role

@@ -1,4 +1,4 @@
-"""holdfast migrate, holdfast verify: the tables themselves."""
+"""holdfast migrate and holdfast verify: create, update and check the tables."""
 
 from __future__ import annotations
 
@@ -11,13 +11,18 @@ from holdfast.support.text import plain
 
 @click.command()
 @parameters.target_argument()
-@click.option("--sql", is_flag=True, help="Print the statements that would be applied; change nothing.")
-@click.option("--from", "version", type=click.IntRange(min=0), help="With --sql: from this version; asks no database.")
+@click.option("--sql", is_flag=True, help="Print the SQL statements without applying them.")
+@click.option(
+    "--from",
+    "version",
+    type=click.IntRange(min=0),
+    help="With --sql: start from this schema version, without connecting to a database.",
+)
 def migrate(target: str, sql: bool, version: int | None) -> int:
     """Create or update the tables.
 
-    Safe to run at any time, by any number of processes at once. With --sql the statements are printed for a
-    database administrator to apply.
+    You can run it at any time, from any number of processes at once. With --sql it prints the statements for a database
+    administrator to apply.
 
     \b
     holdfast migrate postgresql://localhost/work
@@ -25,52 +30,55 @@ def migrate(target: str, sql: bool, version: int | None) -> int:
     holdfast migrate postgresql://localhost/work --sql --from 0
     """
     if version is not None and not sql:
-        raise click.UsageError("--from goes with --sql")
+        raise click.UsageError("--from needs --sql")
     if sql:
         return _print(target, version)
-    with targets.either(target, create=True, here=True) as hf:
+    with targets.resolve(target, create=True, local_only=True) as hf:
         applied = hf.migrate()
         if applied:
             screen.show(f"{applied} migration{'s' if applied > 1 else ''} applied")
         else:
-            screen.show("nothing to do: the tables are up to date")
+            screen.show("the tables are up to date")
         return exit_codes.OK
 
 
 def _print(target: str, version: int | None) -> int:
-    with targets.either(target, create=True, here=True) as hf:
+    with targets.resolve(target, create=True, local_only=True) as hf:
         file = connect.file_of(hf.settings.url)
-        statements = hf.migration(since=0 if version is None and file is not None and not file.exists() else version)
+        statements = hf.migration_sql(
+            from_version=0 if version is None and file is not None and not file.exists() else version
+        )
         for statement in statements:
             screen.show(statement)
         if not statements:
-            screen.note("nothing to do: the tables are up to date")
+            screen.note("the tables are up to date")
         return exit_codes.OK
 
 
-@click.command(short_help="Check that every run is in exactly one place, and more.")
+@click.command(short_help="Check that the database is consistent.")
 @parameters.target_argument()
-@click.option("--artifacts", is_flag=True, help="Read every artifact's file too and compare it with its checksum.")
+@click.option("--artifacts", is_flag=True, help="Also read every artifact and compare it with its checksum.")
 @parameters.json_option
 def verify(target: str, artifacts: bool, as_json: bool) -> int:
-    """Check a live database, read-only: every run in exactly one place, no key held twice, no outcome changed …
+    """Check that the database is consistent, without changing it. You can run it while workers are running.
 
-    Exit 0 if all is as it must be, 1 with what was found. Where artifacts lie, the application says, or the variable
-    HOLDFAST_ARTIFACTS.
+    It checks, for example, that every run is in exactly one state, that no key is held too often and that no outcome
+    has changed. It exits with code 0 if it finds no problem, otherwise with 1. With --artifacts and a database URL, set
+    HOLDFAST_ARTIFACTS to the artifact store.
 
     \b
     holdfast verify app:hf
     holdfast verify app:hf --artifacts
     holdfast verify postgresql://localhost/work --json
     """
-    with targets.either(target, here=True) as hf:
+    with targets.resolve(target, local_only=True) as hf:
         found = hf.verify(artifacts=artifacts)
         if as_json:
             screen.document({"ok": not found, "findings": [json_output.finding(each) for each in found]})
         elif not found:
             screen.show(
-                "nothing wrong: every run is in exactly one place"
-                + (", every artifact is as it was written" if artifacts else "")
+                "no problems found: every run is in exactly one state"
+                + (" and every artifact matches its checksum" if artifacts else "")
             )
         else:
             rows = [[plain(each.problem), plain(each.run_id), plain(each.detail)] for each in found]

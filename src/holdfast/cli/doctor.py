@@ -1,4 +1,4 @@
-"""holdfast doctor: is the ground firm?"""
+"""holdfast doctor: check the database, the clock, the schema and the settings."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from rich.text import Text
 from holdfast.cli import exit_codes, parameters, screen, targets
 from holdfast.support.text import plain
 
-_STYLES = {"fine": "green", "warning": "yellow", "wrong": "red"}
+_STYLES = {"ok": "green", "warning": "yellow", "error": "red"}
 
 
-@click.command(short_help="What Holdfast stands on here, with advice.")
+@click.command(short_help="Check the database, the clock and the schema, with advice.")
 @parameters.target_argument()
 @parameters.json_option
 def doctor(target: str, as_json: bool) -> int:
-    """Look at what Holdfast stands on: versions, clock, tables, the time of a commit, live workers; with advice.
+    """Check versions, clock, tables, commit time and live workers, and give advice.
 
-    Exit 0 if it can work (warnings included), 1 if something is wrong.
+    It exits with code 0 if there are no errors (warnings are allowed), otherwise with 1.
 
     \b
     holdfast doctor app:hf
     holdfast doctor postgresql://localhost/work --json
     """
-    with targets.either(target, here=True) as hf:
-        checks = hf.checkup()
-    sound = all(check.verdict != "wrong" for check in checks)
+    with targets.resolve(target, local_only=True) as hf:
+        checks = hf.doctor()
+    sound = all(check.verdict != "error" for check in checks)
     if as_json:
         screen.document(
             {
@@ -40,7 +40,7 @@ def doctor(target: str, as_json: bool) -> int:
         rows: list[list[str | Text]] = [
             [each.name, Text(each.verdict, style=_STYLES[each.verdict]), plain(each.value)] for each in checks
         ]
-        screen.show(screen.table(("CHECK", "VERDICT", "FOUND"), rows))
+        screen.show(screen.table(("CHECK", "VERDICT", "VALUE"), rows))
         for each in checks:
             if each.advice:
                 screen.note(f"{each.verdict}: {each.name}: {each.advice}", style=_STYLES[each.verdict])

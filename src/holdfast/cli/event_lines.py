@@ -1,4 +1,4 @@
-"""Telling: events as a person reads them, coloured by what kind they are and how grave."""
+"""Events as lines of text, coloured by kind and level."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from holdfast.values.runs import last_line
 
 _KINDS = {
     "RUN_RETRIED": "yellow",
-    "RUN_PUT_OFF": "yellow",
-    "RUN_WAITS": "yellow",
-    "RUN_HANDED_BACK": "yellow",
+    "RUN_SNOOZED": "yellow",
+    "RUN_WAITING_FOR_CHILDREN": "yellow",
+    "RUN_RELEASED": "yellow",
     "RUN_TAKEN_OVER": "red",
     "RUN_STARTED": "cyan",
     "CANCEL_REQUESTED": "magenta",
@@ -26,24 +26,24 @@ _KINDS = {
     "STEP_RETRIED": "yellow",
     "STEP_FORGOTTEN": "yellow",
     "PROGRESS": "cyan",
-    "OPERATED": "magenta",
-    "SCHEDULER_CONTENTION": "yellow",
-    "SLOTS_PASSED": "yellow",
+    "OPERATOR_ACTION": "magenta",
+    "DATABASE_BUSY": "yellow",
+    "SLOTS_MISSED": "yellow",
 }
 _LEVELS = {"DEBUG": "dim", "WARNING": "yellow", "ERROR": "red", "CRITICAL": "bold red"}
 
 
 def line(event: Event) -> Text:
-    """One event: when, what, in which attempt, and what there is to say of it."""
+    """Return one event as a line: time, kind, claim and details."""
     style = _style(event)
     at = event.happened_at.strftime("%H:%M:%S.%f")[:-3] if event.happened_at else "?"
-    told = Text(f"  {at}  ")
-    told.append(f"{event.kind:<17}", style=style)
-    # What ends without a start has no attempt.
-    told.append(f" {f'attempt {event.attempt}' if event.attempt else '':<11}", style="dim")
-    told.append(plain(_words(event)), style=style if event.kind == "LOG" else "")
-    told.rstrip()
-    return told
+    text = Text(f"  {at}  ")
+    text.append(f"{event.kind:<17}", style=style)
+    # A run that ends before it starts has no claim.
+    text.append(f" {f'claim {event.claim}' if event.claim else '':<11}", style="dim")
+    text.append(plain(_details(event)), style=style if event.kind == "LOG" else "")
+    text.rstrip()
+    return text
 
 
 def _style(event: Event) -> str:
@@ -52,7 +52,7 @@ def _style(event: Event) -> str:
     return _KINDS.get(event.kind) or screen.STYLES.get(event.kind.removeprefix("RUN_").lower(), "")
 
 
-def _words(event: Event) -> str:
+def _details(event: Event) -> str:
     data = dict(event.data)
     match event.kind:
         case "PROGRESS":

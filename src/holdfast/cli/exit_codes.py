@@ -1,4 +1,4 @@
-"""Exit codes: what each means, in one table that the docs and the tests read."""
+"""Exit codes and their meanings, in one table that the docs and the tests read."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ OK: Final = 0
 PROBLEM: Final = 1
 USAGE: Final = 2
 NOT_FOUND: Final = 3
-HANDED_BACK: Final = 4
+RELEASED: Final = 4
 STOPPED: Final = 5
 DATABASE: Final = 6
-IN_THE_WAY: Final = 7
-NOT_YET: Final = 8
+CONFLICT: Final = 7
+TIMED_OUT: Final = 8
 INTERRUPTED: Final = 130
-READER_GONE: Final = 141
+CLOSED_PIPE: Final = 141
 
 MEANINGS: Final = {
-    OK: "done; the run succeeded",
-    PROBLEM: "a problem was found, the run did not succeed, or the engine refused",
-    USAGE: "the command line, the application or a setting is wrong; nothing was done",
-    NOT_FOUND: "there is no such run, job or build",
-    HANDED_BACK: "the worker stopped as told and handed unfinished work back",
-    STOPPED: "a second signal stopped the worker at once; its leases run out",
-    DATABASE: "the database or the server can't be reached, or the database is locked or has tables of another version",
-    IN_THE_WAY: "another process has the lock, the name or the port that this one needs",
-    NOT_YET: "the run had not ended when the time to wait for it was over",
+    OK: "success; a run that was waited for has succeeded",
+    PROBLEM: "a check found a problem, the run did not succeed, or the request was refused",
+    USAGE: "the command line, the application or a setting is wrong; nothing was changed",
+    NOT_FOUND: "no such run, job, build or other object",
+    RELEASED: "the worker stopped on a signal and released its unfinished runs",
+    STOPPED: "a second signal stopped the worker at once; other workers take over when its leases expire",
+    DATABASE: "the database or server can't be reached, or the database is locked or has another schema version",
+    CONFLICT: "another process has the lock, the name or the port that this one needs",
+    TIMED_OUT: "the run had not ended within the time to wait for it",
     INTERRUPTED: "interrupted (Ctrl-C)",
-    READER_GONE: "whoever read the output has gone (a closed pipe)",
+    CLOSED_PIPE: "the program that read the output closed the pipe",
 }
 
-# Error code → exit code; what is not here is PROBLEM.
+# Error code → exit code; any other error exits with PROBLEM.
 BY_ERROR: Final = {
     "cannot_load": USAGE,
     "invalid_setting": USAGE,
@@ -49,7 +49,7 @@ BY_ERROR: Final = {
     "build_not_found": NOT_FOUND,
     "schedule_not_found": NOT_FOUND,
     "pipeline_not_found": NOT_FOUND,
-    "pass_not_found": NOT_FOUND,
+    "token_not_found": NOT_FOUND,
     "worker_not_found": NOT_FOUND,
     "store_busy": DATABASE,
     "store_unavailable": DATABASE,
@@ -59,7 +59,7 @@ BY_ERROR: Final = {
     "schema_missing": DATABASE,
     "schema_too_new": DATABASE,
     "server_unavailable": DATABASE,
-    "worker_exists": IN_THE_WAY,
-    "address_taken": IN_THE_WAY,
-    "result_timeout": NOT_YET,
+    "worker_exists": CONFLICT,
+    "address_taken": CONFLICT,
+    "result_timeout": TIMED_OUT,
 }

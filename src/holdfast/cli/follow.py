@@ -1,7 +1,7 @@
-"""holdfast runs follow: a run's events as they happen, until it ends.
+"""holdfast runs follow: print the events of a run as they happen, until it has ended.
 
-`watch` does the same for `holdfast submit`: a bar of the run's progress, with its events above. All of it goes to
-stderr, beside the result; where that is no terminal, events are plain lines.
+`watch` does the same for `holdfast submit --follow`: it shows a progress bar with the events above. It writes to
+stderr, because stdout is for the result. If stderr is not a terminal, it prints the events as plain lines.
 """
 
 from __future__ import annotations
@@ -26,22 +26,24 @@ if TYPE_CHECKING:
 SOON, LATER = 0.1, 1.0
 PAGE = 1000
 
-Tell = Callable[[Event], None]
+ShowEvent = Callable[[Event], None]
 
 
-@click.command(short_help="A run's events as they happen, until it ends.")
+@click.command(short_help="Print the events of a run until it has ended.")
 @parameters.target_argument()
 @parameters.run_argument()
-@click.option("--timeout", type=click.FloatRange(min=0), help="Follow at most so many seconds (then exit 8).")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line, as it happens.")
+@click.option(
+    "--timeout", type=click.FloatRange(min=0), metavar="SECONDS", help="Follow at most this long, then exit 8."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print each event as one line of JSON.")
 def follow(target: str, run_id: str, timeout: float | None, as_json: bool) -> int:
-    """Print a run's events as they happen until it has ended. Exit 0 if it succeeded, else 1.
+    """Print the events of a run as they happen, until it has ended. Exit with 0 if it succeeded, otherwise with 1.
 
     \b
     holdfast runs follow app:hf 01m2…
     """
-    with targets.either(target) as hf:
-        run_id = targets.run_of(hf, run_id)
+    with targets.resolve(target) as hf:
+        run_id = targets.full_run_id(hf, run_id)
         follower = Follower(hf, run_id)
         for event in follower.events(timeout):
             if as_json:
@@ -52,7 +54,7 @@ def follow(target: str, run_id: str, timeout: float | None, as_json: bool) -> in
 
 
 class Follower:
-    """Reads what is new, seldom when nothing is."""
+    """Reads the new events of a run, polling less often while there are none."""
 
     def __init__(self, hf: Holdfast, run_id: str) -> None:
         self._hf, self._run_id = hf, run_id
@@ -63,34 +65,36 @@ class Follower:
         clock = self._hf.clock
         started, pause = clock.elapsed(), SOON
         while True:
-            news = self._hf.news(self._run_id, after=self._after, limit=PAGE)
-            self.run = news.run
-            for self._after, event in news.events:
+            page = self._hf.timeline_page(self._run_id, after=self._after, limit=PAGE)
+            self.run = page.run
+            for self._after, event in page.events:
                 yield event
-            if news.ended:
+            if page.ended:
                 return
             if timeout is not None and clock.elapsed() - started >= timeout:
                 raise ResultTimeout(f"run {self._run_id} is still {self.run.state} after {timeout:g} s")
-            pause = SOON if news.events else min(pause * 1.5, LATER)
-            if len(news.events) < PAGE:
+            pause = SOON if page.events else min(pause * 1.5, LATER)
+            if len(page.events) < PAGE:
                 threading.Event().wait(pause)
 
 
 def watch(hf: Holdfast, run_id: str, timeout: float | None) -> Snapshot:
-    """Tell what happens to a run until it has ended, or ResultTimeout; how it ended."""
+    """Show the events of a run until it has ended, and return it; raise ResultTimeout if that takes too long."""
     follower = Follower(hf, run_id)
     try:
-        with _shown(hf, run_id) as tell:
+        with _display(hf, run_id) as show:
             for event in follower.events(timeout):
-                tell(event)
+                show(event)
     except KeyboardInterrupt:
-        screen.note(f"run {run_id} goes on; 'holdfast runs follow' watches it, 'holdfast runs cancel' ends it")
+        screen.note(
+            f"run {run_id} is not affected; 'holdfast runs follow' follows it, 'holdfast runs cancel' cancels it"
+        )
         raise
     return follower.run
 
 
 @contextlib.contextmanager
-def _shown(hf: Holdfast, run_id: str) -> Iterator[Tell]:
+def _display(hf: Holdfast, run_id: str) -> Iterator[ShowEvent]:
     console = screen.stderr()
     if not console.is_terminal:
         yield lambda event: console.print(event_lines.line(event), soft_wrap=True)
@@ -102,42 +106,42 @@ def _shown(hf: Holdfast, run_id: str) -> Iterator[Tell]:
         SpinnerColumn(),
         TextColumn("{task.fields[state]}", markup=False),
         BarColumn(bar_width=24),
-        TextColumn("{task.fields[far]}", markup=False),
+        TextColumn("{task.fields[progress]}", markup=False),
         TimeElapsedColumn(),
         TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis")),
     )
     with Progress(*columns, console=console, transient=True) as progress:
-        bar = Bar(progress, progress.add_task(_why(hf, run_id), total=None, state="queued", far=""))
-        yield bar.tell
+        bar = Bar(progress, progress.add_task(_why(hf, run_id), total=None, state="queued", progress=""))
+        yield bar.show
 
 
 def _why(hf: Holdfast, run_id: str) -> str:
-    """What a run that does not start at once waits for."""
+    """Return the first reason why a run has not started yet."""
     return plain(next(iter(hf.why(run_id).reasons), ""))
 
 
 class Bar:
-    """How far one run is."""
+    """The progress bar of one run."""
 
     def __init__(self, progress: Progress, task: TaskID) -> None:
         self._progress, self._task = progress, task
 
-    def tell(self, event: Event) -> None:
+    def show(self, event: Event) -> None:
         if event.kind == "PROGRESS":
             self._move(event)
             return
         if event.kind == "RUN_STARTED":
-            # What an earlier attempt had done is done anew, but for its steps.
-            self._progress.update(self._task, state="running", far="", description="", completed=0, total=None)
+            # A new attempt starts from the beginning, except for finished steps.
+            self._progress.update(self._task, state="running", progress="", description="", completed=0, total=None)
         elif event.kind in ENDS_AN_ATTEMPT:
             self._progress.update(self._task, state="queued", description="")
         self._progress.console.print(event_lines.line(event), soft_wrap=True)
 
     def _move(self, event: Event) -> None:
         done, total = (_number(event.data.get(name)) for name in ("done", "total"))
-        far = f"{done or 0:g}" if total is None else f"{done or 0:g} of {total:g}"
+        text = f"{done or 0:g}" if total is None else f"{done or 0:g} of {total:g}"
         note = plain(event.data.get("note") or "")
-        self._progress.update(self._task, completed=done or 0, total=total, far=far, description=note)
+        self._progress.update(self._task, completed=done or 0, total=total, progress=text, description=note)
 
 
 def _number(value: object) -> float | None:

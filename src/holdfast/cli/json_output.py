@@ -1,4 +1,4 @@
-"""JSON output: what `--json` prints where it differs from the value itself. Scripts parse these names: keep them."""
+"""JSON output: the shapes that `--json` prints where they differ from the value. Scripts use these names: keep them."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from holdfast.values.artifacts import Artifact
 from holdfast.values.builds import Build
 from holdfast.values.pipelines import PipelineInfo
 from holdfast.values.runs import Finding, Snapshot, Why
-from holdfast.values.workers import Task, WorkerInfo
+from holdfast.values.workers import ActiveRun, WorkerInfo
 
 
 def run(snapshot: Snapshot) -> dict[str, Any]:
-    """A run: every field of Snapshot, with `result` and `policy` as JSON values."""
+    """Return every field of Snapshot, with `result` and `policy` as JSON values."""
     fields = {name: getattr(snapshot, name) for name in Snapshot.__dataclass_fields__}
     return fields | {"result": json_text.shown(snapshot.result), "policy": json_text.load(snapshot.policy.to_json())}
 
 
-def build(made: Build) -> dict[str, Any]:
-    """A build: every field of Build, its run's id as `id`, with `result` as a JSON value."""
-    fields = {name: getattr(made, name) for name in Build.__dataclass_fields__ if name != "run_id"}
-    return {"id": made.run_id} | fields | {"result": json_text.shown(made.result)}
+def build(value: Build) -> dict[str, Any]:
+    """Return every field of Build, with `run_id` as `id` and `result` as a JSON value."""
+    fields = {name: getattr(value, name) for name in Build.__dataclass_fields__ if name != "run_id"}
+    return {"id": value.run_id} | fields | {"result": json_text.shown(value.result)}
 
 
 def pipeline(info: PipelineInfo) -> dict[str, Any]:
-    """A pipeline's run, its stages in the order in which they were declared, and the first runs that failed."""
-    return run(info.run) | {"stages": info.stages, "progress": info.progress, "troubles": info.troubles}
+    """Return the run of a pipeline, its stages in the order of their declaration, and its first failures."""
+    return run(info.run) | {"stages": info.stages, "progress": info.progress, "failures": info.failures}
 
 
-def worker(found: WorkerInfo, tasks: Sequence[Task]) -> dict[str, Any]:
-    """A worker, and what it does now."""
-    return asdict(found) | {"tasks": tasks}
+def worker(found: WorkerInfo, tasks: Sequence[ActiveRun]) -> dict[str, Any]:
+    """Return a worker and the runs that it executes."""
+    return asdict(found) | {"active_runs": tasks}
 
 
 def why(answer: Why) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""holdfast keys: who holds what, and who waits for it."""
+"""holdfast keys: list concurrency keys, the runs that hold them and the runs that wait for them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SPARE = ("LIMIT", "OLDEST")
 
 @click.group()
 def keys() -> None:
-    """Look at keys.
+    """List concurrency keys and the runs that hold them.
 
     \b
     holdfast keys list app:hf
@@ -27,25 +27,25 @@ def keys() -> None:
 @keys.command("list")
 @parameters.target_argument()
 @parameters.limit_option
-@click.option("--after", metavar="KEY", default="", help="Go on after this key: the last one of the page before.")
+@click.option("--after", metavar="KEY", default="", help="Show the next page: the last key of the previous one.")
 @parameters.json_option
 def list_(target: str, limit: int, after: str, as_json: bool) -> int:
-    """Keys that someone holds or waits for, in their order.
+    """List keys that runs hold or wait for, in alphabetical order.
 
-    LIMIT is how many may hold a key at once, WAITING how many wait for it, OLDEST how long the oldest of these has been
-    there. Times are UTC.
+    LIMIT is how many runs may hold the key at once, WAITING how many runs wait for it, and OLDEST the age of the oldest
+    waiting run. Times are UTC.
 
     \b
     holdfast keys list app:hf
     holdfast keys list app:hf --json | jq '.items[] | select(.waiting > 10)'
     """
-    with targets.either(target) as hf:
+    with targets.resolve(target) as hf:
         found = hf.keys.list(limit=limit, after=after)
         screen.listing(
             Page.of(found, limit=limit, cursor=lambda key: key.key),
             as_json=as_json,
             table=lambda: screen.table(COLUMNS, [_row(key, hf.clock.now()) for key in found], spare=SPARE),
-            nothing="no keys are held" + (" after that" if after else ""),
+            empty="no more keys" if after else "no run holds or waits for a key",
             option="after",
         )
         return exit_codes.OK
@@ -67,5 +67,5 @@ def _holder(holder: Holder) -> str:
             return f"{holder.run_id} on {holder.worker}"
         case "ready":
             return f"{holder.run_id} (ready, not started)"
-    meanwhile = "for what it needs" if holder.due_at is None else f"until {screen.instant(holder.due_at)}"
-    return f"{holder.run_id} (waits {meanwhile}, keeps the key)"
+    wait = "for its dependencies" if holder.due_at is None else f"until {screen.instant(holder.due_at)}"
+    return f"{holder.run_id} (waits {wait}, keeps the key)"

@@ -1,4 +1,4 @@
-"""The command: its groups, and what becomes of an error (one line, an exit code that means something)."""
+"""The `holdfast` command: its subcommands, and how an error becomes one line and an exit code."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ from holdfast.cli import exit_codes, remote, screen
 from holdfast.support.errors import HoldfastError
 from holdfast.support.text import plain
 
-VARIABLE = "_HOLDFAST_COMPLETE"  # set by a shell that asks for completions
+VARIABLE = "_HOLDFAST_COMPLETE"  # set by a shell when it requests completions
 COMMANDS = {
-    "artifacts": ("artifacts", "The files that runs have made."),
-    "backup": ("backup", "Copy a SQLite database that is in use."),
-    "builds": ("builds", "Look at builds, and have them made anew."),
-    "completion": ("completion", "A script that lets your shell complete."),
-    "doctor": ("doctor", "What Holdfast stands on here, with advice."),
-    "keys": ("keys", "Look at keys."),
+    "artifacts": ("artifacts", "List and download the files that runs have published."),
+    "backup": ("backup", "Copy a SQLite database while it is in use."),
+    "builds": ("builds", "List, inspect, invalidate and rebuild builds."),
+    "completion": ("completion", "Print a completion script for your shell."),
+    "doctor": ("doctor", "Check the database, the clock and the schema, with advice."),
+    "keys": ("keys", "List concurrency keys and the runs that hold them."),
     "migrate": ("database", "Create or update the tables."),
-    "orchestrator": ("worker", "Move what waits and take over what was lost, and run nothing."),
-    "pipelines": ("pipelines", "Look at pipelines, and do them again."),
-    "queues": ("queues", "Look at queues, pause and limit them."),
-    "retain": ("prune", "Remove what has ended longer ago than it is kept."),
-    "runs": ("runs", "Look at runs, and steer them."),
-    "schedules": ("schedules", "Look at what runs by the clock, and steer it."),
-    "serve": ("serve", "Serve the API and the dashboard, and print the URL that opens signed in."),
-    "submit": ("submit", "Queue a run of JOB and print its id."),
-    "tokens": ("tokens", "Give out tokens for the API and the dashboard, and take them back."),
-    "top": ("top", "A live view: depth, rates, workers, failures."),
-    "verify": ("database", "Check that every run is in exactly one place, and more."),
-    "worker": ("worker", "Run what is queued."),
-    "workers": ("workers", "Look at workers, and ask one to end."),
+    "orchestrator": ("worker", "Promote, recover and schedule runs without executing any."),
+    "pipelines": ("pipelines", "List, inspect and rerun pipelines."),
+    "queues": ("queues", "List, pause, resume and limit queues."),
+    "prune": ("prune", "Delete finished runs past their retention period."),
+    "runs": ("runs", "List, inspect, follow, cancel and repeat runs."),
+    "schedules": ("schedules", "List, trigger, pause and resume schedules."),
+    "serve": ("serve", "Serve the API and the dashboard, and print a URL that signs you in."),
+    "submit": ("submit", "Submit a run of JOB and print its id."),
+    "tokens": ("tokens", "Create, list and revoke tokens for the API and the dashboard."),
+    "top": ("top", "Show queues, throughput, workers and failures, live."),
+    "verify": ("database", "Check that the database is consistent."),
+    "worker": ("worker", "Start a worker that executes queued runs."),
+    "workers": ("workers", "List live workers, and drain one."),
 }
 """Each command with its module, which is imported when the command is used, and its line in the help."""
 
 
 class Command(click.Group):
-    """A group whose commands return their exit code, and whose errors are one line."""
+    """A group whose commands return their exit code and whose errors are printed as one line."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(COMMANDS)
@@ -77,9 +77,9 @@ class Command(click.Group):
         try:
             _check_encoding(given)
             if VARIABLE in os.environ:
-                import_module("holdfast.cli.completion")  # which knows the shells
-            placed, completing = remote.placed(self, given), complete_var or VARIABLE
-            answer = super().main(placed, prog_name or "holdfast", completing, standalone_mode=False, **extra)
+                import_module("holdfast.cli.completion")  # registers our completion classes with click
+            words, completing = remote.normalised(self, given), complete_var or VARIABLE
+            answer = super().main(words, prog_name or "holdfast", completing, standalone_mode=False, **extra)
             sys.stdout.flush()
             sys.exit(answer if isinstance(answer, int) else exit_codes.OK)
         except HoldfastError as error:
@@ -94,16 +94,16 @@ class Command(click.Group):
             code, message, status = "usage", _usage(error), exit_codes.USAGE
         except (KeyboardInterrupt, click.Abort):
             code, message, status = "interrupted", "stopped by Ctrl-C", exit_codes.INTERRUPTED
-        except ReaderGone:
-            # Python flushes once more at exit; give it somewhere to write to.
+        except ClosedPipe:
+            # Python flushes stdout once more at exit; point it at /dev/null so that this does not fail.
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-            sys.exit(exit_codes.READER_GONE)
+            sys.exit(exit_codes.CLOSED_PIPE)
         except Exception as error:
             if "--debug" in given:
                 raise
             code, message, status = (
                 "unexpected",
-                f"{type(error).__name__}: {error} (--debug shows more)",
+                f"{type(error).__name__}: {error} (--debug shows the traceback)",
                 exit_codes.PROBLEM,
             )
         screen.note(f"holdfast: {code}: {message}")
@@ -113,35 +113,36 @@ class Command(click.Group):
         try:
             return super().invoke(ctx)
         except BrokenPipeError as error:
-            # click would end the process with 1 for it.
-            raise ReaderGone from error
+            # click itself would exit with code 1.
+            raise ClosedPipe from error
 
 
-class ReaderGone(Exception):
-    """Whoever read our output has gone."""
+class ClosedPipe(Exception):
+    """The program that read our output has closed the pipe."""
 
 
 @click.group(cls=Command, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, "-V", "--version", prog_name="holdfast")
-@click.option("--debug", is_flag=True, help="Show the traceback of an error, where there is more to see.")
-@click.option("--url", metavar="URL", help="Of a server, anywhere on the line: the same as TARGET.")
-@click.option("--token", metavar="TOKEN", help="For that server, anywhere on the line; or the variable HOLDFAST_TOKEN.")
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+@click.option("--url", metavar="URL", help="URL of a server, in place of TARGET; allowed anywhere on the line.")
+@click.option("--token", metavar="TOKEN", help="Token for that server.  [default: the variable HOLDFAST_TOKEN]")
 def main(debug: bool, url: str | None, token: str | None) -> None:
-    """Background work on the database you already have.
+    """Run background jobs on the database you already have.
 
-    A command's first argument says where the work is: an application (app:hf means: `hf` in app.py of this folder;
-    path/app.py:hf works too), a database URL where no code is needed, or the URL of a server.
+    The first argument of a command names an application, a database or a server. An application is module:attribute:
+    app:hf is `hf` in app.py of this folder, and path/app.py:hf works too. A database URL or a server URL is enough
+    for commands that need no application code.
 
     \b
-    holdfast worker app:hf                       run what is queued
-    holdfast submit app:hf greet name=Ada        queue a run
-    holdfast runs list sqlite:///work.db         what there is
-    holdfast runs why sqlite:///work.db ID       why a run is where it is
-    holdfast top app:hf                          how it goes, live
-    holdfast runs list http://127.0.0.1:8700     the same of a server, with its token in HOLDFAST_TOKEN
+    holdfast worker app:hf                       start a worker
+    holdfast submit app:hf greet name=Ada        submit a run
+    holdfast runs list sqlite:///work.db         list runs
+    holdfast runs why sqlite:///work.db ID       explain the state of a run
+    holdfast top app:hf                          watch queues and workers, live
+    holdfast runs list http://127.0.0.1:8700     ask a server; its token is in HOLDFAST_TOKEN
 
-    Every command explains itself with --help. Exit codes: 0 fine, 1 a problem, 2 usage, 3 not found, 4 work handed
-    back, 5 stopped at once, 6 database, 7 another worker, 8 not ended in time.
+    Every command has --help. Exit codes: 0 success, 1 problem, 2 usage error, 3 not found, 4 unfinished runs
+    released, 5 stopped at once, 6 database or server unavailable, 7 name, lock or port in use, 8 timed out.
     """
 
 

@@ -1,4 +1,4 @@
-"""Parameters that several commands have, each with what completes it in a shell."""
+"""Parameters that several commands share, each with its shell completion."""
 
 from __future__ import annotations
 
@@ -11,37 +11,37 @@ from holdfast.cli import completion
 from holdfast.cli.completion import Suggest
 
 HELP = (
-    "TARGET is an application (app:hf, or path/app.py:hf), a database URL (sqlite:///work.db, postgresql://…), or a "
-    "server's URL (http://…; --url URL instead of TARGET is the same)."
+    "TARGET is an application (app:hf or path/app.py:hf), a database URL (sqlite:///work.db, postgresql://…) or a "
+    "server URL (http://…). You can also pass a server URL with --url instead of TARGET."
 )
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-json_option = click.option("--json", "as_json", is_flag=True, help="One JSON document instead of text.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
 limit_option = click.option(
-    "--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="At most so many."
+    "--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="Maximum number of rows."
 )
 
 
 def target_argument(name: str = "target") -> Callable[[F], F]:
-    """The first argument of a command, explained below its examples."""
+    """Add the first argument of a command, and explain it at the end of the command's help."""
 
-    def explained(command: F) -> F:
+    def decorate(command: F) -> F:
         if name == "target":
             command.__doc__ = f"{command.__doc__}\n    {HELP}\n    "
         metavar = "APP" if name == "app" else "TARGET"
         return click.argument(name, metavar=metavar, shell_complete=completion.targets_here)(command)
 
-    return explained
+    return decorate
 
 
 def run_argument(suggest: Suggest = completion.runs) -> Callable[[F], F]:
-    """The id of a run."""
+    """Add the argument ID, the id of a run."""
     return click.argument("run_id", metavar="ID", shell_complete=suggest)
 
 
 def before_option(suggest: Suggest = completion.runs) -> Callable[[F], F]:
-    """Where a list goes on."""
+    """Add `--before`, which continues a list on its next page."""
     return click.option(
-        "--before", metavar="ID", shell_complete=suggest, help="Go on below this one: the last of the page before."
+        "--before", metavar="ID", shell_complete=suggest, help="Show the next page: the last id of the previous one."
     )

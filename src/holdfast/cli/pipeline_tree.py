@@ -1,4 +1,4 @@
-"""Trees: a pipeline as a person sees it, each stage below the one that it comes after."""
+"""Pipelines as a tree, with each stage below the stage that it depends on."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rich.text import Text
 from holdfast.cli import run_tables, screen
 from holdfast.pipelines.stages import FEW
 from holdfast.support.text import duration, plain
-from holdfast.values.pipelines import PipelineInfo, StageInfo, Trouble, in_words
+from holdfast.values.pipelines import PipelineInfo, StageFailure, StageInfo, in_words
 from holdfast.values.runs import last_line
 
 BAR = 20
@@ -19,7 +19,7 @@ STYLES = {"NEW": "dim", "READY": "yellow", "RUNNING": "cyan", "DONE": "green", "
 
 
 def picture(info: PipelineInfo, *, now: datetime) -> RenderableType:
-    """Its name, state and time; its stages; what went wrong."""
+    """Return the pipeline's name, state, time, stages and error."""
     run = info.run
     head = Text.assemble((plain(run.job), "bold"), "  ", plain(run.id), "  ")
     head.append_text(run_tables.state_of(run, info.progress))
@@ -33,7 +33,7 @@ def picture(info: PipelineInfo, *, now: datetime) -> RenderableType:
 
 
 def stages(info: PipelineInfo) -> RenderableType:
-    """The stages with states, bars and counts; below them the runs that failed, or will be tried again."""
+    """Return the stages with states, bars and counts, and below them the runs that failed or will be retried."""
     table = _grid()
     drawn = dict(_tree(info.stages))
     for stage in sorted(info.stages, key=lambda one: list(drawn).index(one.name)):
@@ -43,25 +43,25 @@ def stages(info: PipelineInfo) -> RenderableType:
             _bar(stage),
             Text(_counts(stage), style="dim"),
         )
-    return Group(table, _troubles(info)) if info.troubles else table
+    return Group(table, _failures(info)) if info.failures else table
 
 
-def _troubles(info: PipelineInfo) -> RenderableType:
+def _failures(info: PipelineInfo) -> RenderableType:
     table = _grid()
-    for trouble in info.troubles:
+    for failure in info.failures:
         table.add_row(
-            Text(screen.short(trouble.name, 40)),
-            Text(plain(trouble.run_id)),
-            Text(_fate(trouble), style="yellow" if trouble.retry_at else "red"),
-            Text(screen.short(trouble.error, 200)),
+            Text(screen.short(failure.name, 40)),
+            Text(plain(failure.run_id)),
+            Text(_status(failure), style="yellow" if failure.retry_at else "red"),
+            Text(screen.short(failure.error, 200)),
         )
-    if len(info.troubles) < FEW:
+    if len(info.failures) < FEW:
         return table
-    return Group(table, Text("and perhaps more: 'holdfast runs list --parent ID' has every run of it", style="dim"))
+    return Group(table, Text("there may be more: 'holdfast runs list --parent ID' lists all its runs", style="dim"))
 
 
 def _grid() -> Table:
-    """Four columns; where there is no room, the last is folded: neither a name nor an id is worth much when cut."""
+    """Return a grid of four columns. Only the last one wraps, because names and ids must not be cut."""
     table = Table.grid(padding=(0, 2))
     for _ in range(3):
         table.add_column(no_wrap=True)
@@ -69,14 +69,17 @@ def _grid() -> Table:
     return table
 
 
-def _fate(trouble: Trouble) -> str:
-    if trouble.retry_at is None:
-        return trouble.state
-    return f"to be tried again at {trouble.retry_at:%H:%M:%S} UTC"
+def _status(failure: StageFailure) -> str:
+    if failure.retry_at is None:
+        return failure.state
+    return f"to be tried again at {failure.retry_at:%H:%M:%S} UTC"
 
 
 def _tree(stages: tuple[StageInfo, ...]) -> list[tuple[str, str]]:
-    """(stage, the lines before its name), from the top down; one that comes after several stands below the last."""
+    """Return each stage name with its tree prefix, from top to bottom.
+
+    A stage that comes after several others is drawn below the last of them.
+    """
     below: dict[str | None, list[StageInfo]] = {}
     for stage in stages:
         below.setdefault(stage.after[-1] if stage.after else None, []).append(stage)
@@ -111,5 +114,5 @@ def _counts(stage: StageInfo) -> str:
     if len(stage.after) > 1:
         notes.append(f"after {', '.join(stage.after)}")
     if stage.reused:
-        notes.append("done before")
+        notes.append("reused")
     return ", ".join(notes)

@@ -1,4 +1,4 @@
-"""holdfast retain: what has ended long ago goes now, not at a worker's next moment."""
+"""holdfast prune: delete finished runs past their retention period now, instead of waiting for a worker to do it."""
 
 from __future__ import annotations
 
@@ -7,29 +7,30 @@ from dataclasses import asdict
 import click
 
 from holdfast.cli import exit_codes, parameters, screen, targets
-from holdfast.runs.retention import Removed
+from holdfast.runs.retention import Pruned
 
 
-@click.command(short_help="Remove what has ended longer ago than it is kept.")
+@click.command(short_help="Delete finished runs past their retention period.")
 @parameters.target_argument("app")
-@click.option("--dry-run", is_flag=True, help="Only say what would go.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document instead of a line.")
-def retain(app: str, dry_run: bool, as_json: bool) -> int:
-    """Remove runs that ended longer ago than the settings `retain` and `retain_failed` say, with all that is theirs.
+@click.option("--dry-run", is_flag=True, help="Show what would be deleted, and delete nothing.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
+def prune(app: str, dry_run: bool, as_json: bool) -> int:
+    """Delete finished runs past their retention period, with their events, steps and artifacts.
 
-    Every worker does this by itself, now and then. What is marked as audit log, and what something else still names,
-    stays. It needs the application, which knows where artifacts lie.
+    The settings `retention` and `retention_failed` set the period. Workers prune regularly, so you rarely need this
+    command. Runs with `keep_forever`, and runs that others still refer to, are kept. APP is the application, because
+    its settings name the artifact store.
 
     \b
-    holdfast retain app:hf --dry-run
-    holdfast retain app:hf
+    holdfast prune app:hf --dry-run
+    holdfast prune app:hf
     """
     with targets.application(app) as hf:
-        removed = hf.retain(dry_run=dry_run)
+        removed = hf.prune(dry_run=dry_run)
         if as_json:
             screen.document(asdict(removed) | {"dry_run": dry_run})
-        elif removed == Removed():
-            screen.show("nothing is older than it is kept")
+        elif removed == Pruned():
+            screen.show("nothing to delete: no finished run is past its retention period")
         else:
-            screen.show(f"{'would remove' if dry_run else 'removed'} {removed}")
+            screen.show(f"{'would delete' if dry_run else 'deleted'} {removed}")
         return exit_codes.OK

@@ -1,4 +1,4 @@
-"""Servers: what a command that asks one over HTTP is told on its line, and the client that asks."""
+"""Commands against a server: the options `--url` and `--token`, and the HTTP client."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ def is_server(target: str) -> bool:
     return target.startswith(("http://", "https://"))
 
 
-def placed(command: click.Group, given: list[str]) -> list[str]:
-    """A command line whose `--url` stands where TARGET does, and whose `--token` where the whole command takes it."""
-    words, options = _without(given, ("--url", "--token"))
-    found = _leaf(command, words)
+def normalised(command: click.Group, given: list[str]) -> list[str]:
+    """Return the command line with the value of `--url` in the place of TARGET, and `--token` at the front."""
+    words, options = _split_options(given, ("--url", "--token"))
+    found = _find_command(command, words)
     own = {name for param in (found[1].params if found else ()) for name in param.opts}
     if not options or found is None or own & options.keys():
-        return given  # a command that has such an option means it otherwise
+        return given  # the command has an option of that name with its own meaning
     after, leaf = found
     if "--url" in options:
         if not leaf.params or leaf.params[0].name not in ("target", "app"):
@@ -31,8 +31,8 @@ def placed(command: click.Group, given: list[str]) -> list[str]:
     return ["--token", options["--token"], *words] if "--token" in options else words
 
 
-def _without(given: list[str], names: tuple[str, ...]) -> tuple[list[str], dict[str, str]]:
-    """The words without these options, and the options with their values."""
+def _split_options(given: list[str], names: tuple[str, ...]) -> tuple[list[str], dict[str, str]]:
+    """Return the words without the named options, and those options with their values."""
     words, options = [], {}
     rest = iter(given)
     for word in rest:
@@ -50,8 +50,8 @@ def _without(given: list[str], names: tuple[str, ...]) -> tuple[list[str], dict[
     return words, options
 
 
-def _leaf(command: click.Command, words: list[str]) -> tuple[int, click.Command] | None:
-    """Where the words of the command end, and the command that they name."""
+def _find_command(command: click.Command, words: list[str]) -> tuple[int, click.Command] | None:
+    """Return the command that the words name, and the index of the first word after its name."""
     for number, word in enumerate(words):
         if word.startswith("-"):
             continue
@@ -65,13 +65,13 @@ def _leaf(command: click.Command, words: list[str]) -> tuple[int, click.Command]
 
 
 def client(url: str) -> Client:
-    """A client of that server, with the token of the command line or of HOLDFAST_TOKEN."""
-    from holdfast.client.client import Client  # which needs more than other commands do
+    """Return a client for the server, with the token from `--token` or HOLDFAST_TOKEN."""
+    from holdfast.client.client import Client  # imported late: it needs packages that other commands don't
 
     context = click.get_current_context(silent=True)
     return Client(url, token=context.find_root().params.get("token") if context is not None else None)
 
 
-def hidden(url: str) -> str:
-    """A server's URL for people to see: without the token that it may bring along."""
+def without_token(url: str) -> str:
+    """Return a server URL that is safe to show, without the token that its query may carry."""
     return url.partition("?")[0]

@@ -1,4 +1,4 @@
-"""How runs look to a person."""
+"""Runs as text for people: a table of runs, and everything about one run."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from holdfast.values.events import Event
 from holdfast.values.pipelines import Progress, note
 from holdfast.values.runs import Snapshot, Why
 
-COLUMNS = ("ID", "STATE", "JOB", "CREATED", "TOOK", "TRIES", "QUEUE", "KEY", "NOTE")
+COLUMNS = ("ID", "STATE", "JOB", "CREATED", "TOOK", "ATTEMPT", "QUEUE", "KEY", "NOTE")
 FEW = 10
-SPARE = ("QUEUE", "TRIES", "KEY", "TOOK", "CREATED", "JOB")
+SPARE = ("QUEUE", "ATTEMPT", "KEY", "TOOK", "CREATED", "JOB")
 
 
-def list_of(runs: Sequence[Snapshot], *, now: datetime, far: Mapping[str, Progress] | None = None) -> Table:
-    """Runs in a table; `far` says of the pipelines among them how far they are."""
-    return screen.table(COLUMNS, [_row(run, (far or {}).get(run.id), now) for run in runs], spare=SPARE)
+def list_of(runs: Sequence[Snapshot], *, now: datetime, progress: Mapping[str, Progress] | None = None) -> Table:
+    """Return a table of runs; `progress` holds the progress of the pipelines among them, by run id."""
+    return screen.table(COLUMNS, [_row(run, (progress or {}).get(run.id), now) for run in runs], spare=SPARE)
 
 
 def submitted(run: Run[Any], *, as_json: bool) -> None:
-    """A new run: its id, or all of it as JSON."""
+    """Print the id of a new run, or the whole run as JSON."""
     if as_json:
         screen.document(json_output.run(run.snapshot))
     else:
         screen.show(run.id)
 
 
-def facts(shown: Snapshot, *, now: datetime, arguments: Any, far: Progress | None) -> None:
-    """What is known of a run; `arguments` as a person gave them."""
-    screen.show(_facts(shown, arguments, far, now))
+def facts(shown: Snapshot, *, now: datetime, arguments: Any, progress: Progress | None) -> None:
+    """Print the fields of a run, with its `arguments` as they were submitted."""
+    screen.show(_facts(shown, arguments, progress, now))
 
 
-def reasons(answer: Why, story: Sequence[Event]) -> None:
-    """Why it is where it is, what it came to, then what happened."""
+def reasons(answer: Why, timeline: Sequence[Event]) -> None:
+    """Print the explanation of a run's state, its result or error, and its timeline."""
     shown = answer.run
     screen.show(Text("\nWhy", style="bold"))
     for reason in answer.reasons:
@@ -49,51 +49,49 @@ def reasons(answer: Why, story: Sequence[Event]) -> None:
         if text:
             screen.show(Text(f"\n{title}", style="bold"))
             screen.show("\n".join(f"  {line}" for line in plain(text.rstrip(), lines=True).splitlines()))
-    screen.show(Text("\nStory", style="bold"))
-    for event in story:
+    screen.show(Text("\nTimeline", style="bold"))
+    for event in timeline:
         screen.show(event_lines.line(event))
 
 
-def state_of(shown: Snapshot, far: Progress | None) -> Text:
-    """A pipeline whose stages have begun is under way, though its own run only waits for them."""
-    under_way = far is not None and far.begun_at is not None and shown.state == "queued"
+def state_of(shown: Snapshot, progress: Progress | None) -> Text:
+    """Return the state of a run; a queued pipeline whose stages have started is `under way`."""
+    under_way = progress is not None and progress.begun_at is not None and shown.state == "queued"
     return Text("under way", style="cyan") if under_way else screen.state(shown.state)
 
 
-def _row(shown: Snapshot, far: Progress | None, now: datetime) -> list[str | Text]:
+def _row(shown: Snapshot, progress: Progress | None, now: datetime) -> list[str | Text]:
     return [
         plain(shown.id),
-        state_of(shown, far),
+        state_of(shown, progress),
         screen.short(f"{shown.job}[{shown.segment}]" if shown.kind == "segment" else shown.job, 40),
         screen.instant(shown.created_at),
-        _took(shown, far, now),
-        str(shown.tries),
+        _took(shown, progress, now),
+        f"{shown.attempt} of {shown.policy.max_attempts}" if shown.attempt else "",
         screen.short(shown.queue, 20),
         screen.short(shown.key or "", 30),
-        screen.short(note(shown, far), 60),
+        screen.short(note(shown, progress), 60),
     ]
 
 
-def _facts(shown: Snapshot, arguments: Any, far: Progress | None, now: datetime) -> Table:
+def _facts(shown: Snapshot, arguments: Any, progress: Progress | None, now: datetime) -> Table:
     known = {
         "id": shown.id,
         "job": shown.job,
         "queue": f"{shown.queue}, priority {shown.priority}",
         "key": shown.key,
         "arguments": "" if arguments is None else event_lines.compact(arguments),
-        "part of": _whole(shown),
-        "needed": _needed(shown),
+        "part of": _part_of(shown),
+        "depends on": _depends_on(shown),
         "tags": ", ".join(f"{name}={value}" for name, value in shown.tags.items()),
         "idempotency key": shown.idempotency_key,
-        "repeats": shown.again_of,
+        "again of": shown.again_of,
         "submitted": _at(shown.created_at),
         "due": _at(shown.due_at),
         "started": _at(shown.started_at),
         "finished": _at(shown.finished_at),
-        "took": _took(shown, far, now),
-        "attempt": f"{shown.attempt} ({shown.tries} of {shown.policy.max_attempts} tries used)"
-        if shown.attempt
-        else "",
+        "took": _took(shown, progress, now),
+        "attempt": f"{shown.attempt} of {shown.policy.max_attempts} (claim {shown.claim})" if shown.claim else "",
         "takeovers": str(shown.takeovers) if shown.takeovers else "",
         "holder": shown.holder,
         "failure type": shown.failure_type,
@@ -102,15 +100,15 @@ def _facts(shown: Snapshot, arguments: Any, far: Progress | None, now: datetime)
     table = Table.grid(padding=(0, 2))
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
-    table.add_row(Text("state", style="bold"), state_of(shown, far))
+    table.add_row(Text("state", style="bold"), state_of(shown, progress))
     for name, value in known.items():
         if value:
             table.add_row(Text(name, style="bold"), Text(plain(value)))
     return table
 
 
-def _whole(shown: Snapshot) -> str:
-    """What it is part of: a pipeline's stage or a segment of it, or the run whose child it is."""
+def _part_of(shown: Snapshot) -> str:
+    """Return the pipeline and stage that a run belongs to, or the run that submitted it as a child."""
     match shown.kind:
         case "segment":
             return f"{shown.parent_id}, segment {shown.segment} of stage {shown.stage}"
@@ -119,17 +117,17 @@ def _whole(shown: Snapshot) -> str:
     return f"{shown.parent_id}, child {shown.segment}" if shown.parent_id else ""
 
 
-def _needed(shown: Snapshot) -> str:
-    """The first runs that it had to wait for; a pipeline's stages are told of better."""
-    needed = () if shown.kind == "pipeline" else shown.needed
-    more = [f"and {len(needed) - FEW} more"] if len(needed) > FEW else []
-    return ", ".join([*needed[:FEW], *more])
+def _depends_on(shown: Snapshot) -> str:
+    """Return the first dependencies of a run. A pipeline has none here, because its stages are shown separately."""
+    depends_on = () if shown.kind == "pipeline" else shown.depends_on
+    more = [f"and {len(depends_on) - FEW} more"] if len(depends_on) > FEW else []
+    return ", ".join([*depends_on[:FEW], *more])
 
 
-def _took(shown: Snapshot, far: Progress | None, now: datetime) -> str:
-    """How long it has run; a pipeline as long as its stages do."""
+def _took(shown: Snapshot, progress: Progress | None, now: datetime) -> str:
+    """Return how long a run has taken; for a pipeline, the time of its stages."""
     if shown.kind == "pipeline":
-        taken = None if far is None else far.took(shown, now=now)
+        taken = None if progress is None else progress.took(shown, now=now)
         return "" if taken is None else duration(taken)
     if shown.started_at is None:
         return ""

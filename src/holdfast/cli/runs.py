@@ -1,4 +1,4 @@
-"""holdfast runs: look at runs and steer them."""
+"""holdfast runs: list, inspect, follow, cancel and repeat runs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from holdfast.values.runs import Snapshot, Why
 
 @click.group()
 def runs() -> None:
-    """Look at runs, and steer them.
+    """List, inspect, follow, cancel and repeat runs.
 
     \b
     holdfast runs list app:hf --state failed
@@ -43,7 +43,9 @@ def runs() -> None:
 @runs.command("list")
 @parameters.target_argument()
 @click.option("--state", type=click.Choice(STATES), help="Only runs in this state.")
-@click.option("--job", shell_complete=completion.jobs, help="Only runs of this job; the last part of its name will do.")
+@click.option(
+    "--job", shell_complete=completion.jobs, help="Only runs of this job; the last part of its name is enough."
+)
 @click.option("--queue", shell_complete=completion.queues, help="Only runs of this queue.")
 @click.option(
     "--tag",
@@ -57,7 +59,7 @@ def runs() -> None:
     shell_complete=completion.runs,
     help="Only stages and segments of this pipeline, or children of this run.",
 )
-@click.option("--all", "all_", is_flag=True, help="Stages and segments of pipelines too.")
+@click.option("--all", "all_", is_flag=True, help="Include the stages and segments of pipelines.")
 @parameters.limit_option
 @parameters.before_option()
 @parameters.json_option
@@ -73,10 +75,10 @@ def list_(
     before: str | None,
     as_json: bool,
 ) -> int:
-    """The newest runs first. Times are UTC.
+    """List runs, the newest first. Times are UTC.
 
-    A pipeline's stages and segments are listed with --all, --parent or their --job: 'film.audio[3]' is segment 3 of
-    stage audio, 'film.audio[]' what collects its segments.
+    --all, --parent and --job include the stages and segments of pipelines: 'film.audio[3]' is segment 3 of the stage
+    audio, and 'film.audio[]' is the run that collects its segments.
 
     \b
     holdfast runs list app:hf
@@ -84,11 +86,11 @@ def list_(
     holdfast runs list app:hf --parent 01m2… --state failed
     holdfast runs list app:hf --json | jq '.items[].id'
     """
-    with targets.either(target) as hf:
+    with targets.resolve(target) as hf:
         if parent is not None:
-            parent = hf.snapshot(targets.run_of(hf, parent)).id  # so that a misspelt id is no empty list
+            parent = hf.snapshot(targets.full_run_id(hf, parent)).id  # raises for a misspelt id
         jobs = set() if job is None else targets.job_names(hf)
-        job = None if job is None else targets.job_of(job, jobs)
+        job = None if job is None else targets.full_job_name(job, jobs)
         parts = all_ or parent is not None or job is not None
         wanted = RunFilter(state=state, job=job, queue=queue, tag=tag, parent=parent, parts=parts)
         found = targets.find_runs(hf, wanted, limit=limit, before=before)
@@ -98,8 +100,8 @@ def list_(
             Page.of(found, limit=limit, cursor=lambda run: run.id),
             as_json=as_json,
             shape=json_output.run,
-            table=lambda: run_tables.list_of(found, now=hf.clock.now(), far=hf.pipelines.progress(found)),
-            nothing="no runs" + (" like that" if narrowed else " yet") + likely,
+            table=lambda: run_tables.list_of(found, now=hf.clock.now(), progress=hf.pipelines.progress(found)),
+            empty=("no matching runs" if narrowed else "no runs yet") + likely,
         )
         return exit_codes.OK
 
@@ -109,42 +111,42 @@ def list_(
 @parameters.run_argument()
 @parameters.json_option
 def show_(target: str, run_id: str, as_json: bool) -> int:
-    """Everything about a run, and its story.
+    """Show everything about a run: its fields, why it is in its state, its result or error, and its timeline.
 
     \b
     holdfast runs show app:hf 01m2…
     """
-    with targets.either(target) as hf:
-        run_id = targets.run_of(hf, run_id)
-        answer, story = hf.why(run_id), hf.story(run_id)
+    with targets.resolve(target) as hf:
+        run_id = targets.full_run_id(hf, run_id)
+        answer, timeline = hf.why(run_id), hf.timeline(run_id)
         if as_json:
-            screen.document(json_output.run(answer.run) | {"reasons": list(answer.reasons), "story": story})
+            screen.document(json_output.run(answer.run) | {"reasons": list(answer.reasons), "story": timeline})
         else:
-            _tell(hf, answer, story)
+            _print(hf, answer, timeline)
         return exit_codes.OK
 
 
-def _tell(hf: Holdfast, answer: Why, story: Sequence[Event]) -> None:
-    """A run for a person: its facts, a pipeline's stages, why it is where it is, and its story."""
+def _print(hf: Holdfast, answer: Why, timeline: Sequence[Event]) -> None:
+    """Print the fields of a run, the stages of a pipeline, the explanation of its state, and its timeline."""
     run, now = answer.run, hf.clock.now()
     info = hf.pipelines.show(run.id) if run.kind == "pipeline" else None
-    run_tables.facts(run, now=now, arguments=_arguments(hf, run), far=info.progress if info else None)
+    run_tables.facts(run, now=now, arguments=_arguments(hf, run), progress=info.progress if info else None)
     if info is not None:
         screen.show(Text("\nStages", style="bold"))
         screen.show(Padding(pipeline_tree.stages(info), (0, 0, 0, 2)))
         screen.show(f"  their runs: holdfast runs list … --parent {plain(run.id)}")
-    run_tables.reasons(answer, story)
+    run_tables.reasons(answer, timeline)
 
 
 def _arguments(hf: Holdfast, run: Snapshot) -> Any:
-    """What it was given; the value of a segment by the name of its parameter."""
+    """Return the arguments of a run; a segment's value appears under the name of its parameter."""
     if run.kind == "segment" and run.parent_id is not None and isinstance(run.args, dict) and "value" in run.args:
         return {_parameter(hf, run.parent_id, run.stage): run.args["value"]}
     return run.arguments
 
 
 def _parameter(hf: Holdfast, pipeline_id: str, stage: str | None) -> str:
-    """The parameter that gets the value of a segment of this stage."""
+    """Return the name of the parameter that receives a segment's value."""
     try:
         stages = hf.snapshot(pipeline_id).args["stages"]
         return str(next(one["split"]["parameter"] for one in stages if one["name"] == stage))
@@ -152,18 +154,18 @@ def _parameter(hf: Holdfast, pipeline_id: str, stage: str | None) -> str:
         return "value"
 
 
-@runs.command(short_help="Why a run is where it is.")
+@runs.command(short_help="Explain the state of a run.")
 @parameters.target_argument()
 @parameters.run_argument()
 @parameters.json_option
 def why(target: str, run_id: str, as_json: bool) -> int:
-    """Why a run is where it is: what it waits for, who runs it, how it ended.
+    """Explain the state of a run: what it waits for, which worker runs it, or how it ended.
 
     \b
     holdfast runs why app:hf 01m2…
     """
-    with targets.either(target) as hf:
-        run_id = targets.run_of(hf, run_id)
+    with targets.resolve(target) as hf:
+        run_id = targets.full_run_id(hf, run_id)
         answer = hf.why(run_id)
         if as_json:
             screen.document(json_output.why(answer))
@@ -174,41 +176,43 @@ def why(target: str, run_id: str, as_json: bool) -> int:
         return exit_codes.OK
 
 
-@runs.command(short_help="End a run, or ask it to stop.")
+@runs.command(short_help="Cancel a run.")
 @parameters.target_argument()
 @parameters.run_argument()
-@click.option("--reason", default="cancelled", show_default=True, help="Why; it stays with the run.")
+@click.option("--reason", default="cancelled", show_default=True, help="Why; stored with the run.")
 @parameters.json_option
 def cancel(target: str, run_id: str, reason: str, as_json: bool) -> int:
-    """End a run that has not started; ask a running one to stop. Exit 1 if it had ended before.
+    """Cancel a run. A queued run never starts, and a running one is stopped by its worker.
+
+    If the run has already ended, the exit code is 1.
 
     \b
     holdfast runs cancel app:hf 01m2… --reason "wrong file"
     """
-    with targets.either(target) as hf:
-        run_id = targets.run_of(hf, run_id)
-        state = hf.cancel(run_id, reason=reason, **targets.signed(hf))
+    with targets.resolve(target) as hf:
+        run_id = targets.full_run_id(hf, run_id)
+        state = hf.cancel(run_id, reason=reason, **targets.audit_fields(hf))
         sentence = {
             "cancelled": "cancelled",
-            "running": "asked to stop; its worker stops it ('runs follow' shows when)",
-        }.get(state, f"too late: it had ended {state}")
+            "running": "cancellation requested; its worker stops it soon ('holdfast runs follow' shows when)",
+        }.get(state, f"not cancelled: the run had already ended as {state}")
         screen.answer({"id": run_id, "state": state}, sentence, as_json=as_json)
         return exit_codes.OK if state in ("cancelled", "running") else exit_codes.PROBLEM
 
 
-@runs.command(short_help="A new run like that one.")
+@runs.command(short_help="Submit the same job and arguments again.")
 @parameters.target_argument()
 @parameters.run_argument()
 @parameters.json_option
 def again(target: str, run_id: str, as_json: bool) -> int:
-    """A new run of the same job with the same arguments; prints its id. The old one stays as it is.
+    """Submit a new run of the same job with the same arguments, and print its id. The old run does not change.
 
     \b
     holdfast runs again app:hf 01m2…
     """
-    with targets.either(target) as hf:
-        run_id = targets.run_of(hf, run_id)
-        run = hf.again(run_id, **targets.signed(hf))
+    with targets.resolve(target) as hf:
+        run_id = targets.full_run_id(hf, run_id)
+        run = hf.again(run_id, **targets.audit_fields(hf))
         run_tables.submitted(run, as_json=as_json)
         return exit_codes.OK
 

@@ -1,4 +1,4 @@
-"""holdfast schedules: what runs by the clock, and what became of its slots."""
+"""holdfast schedules: list, trigger, pause and resume schedules, and show their slots."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ STYLES = {
     "skipped": "yellow",
     "coalesced": "dim",
 }
-UNSEEN = timedelta(hours=3)  # a live worker says at least every hour that it knows the schedule
+UNSEEN = timedelta(hours=3)  # a live worker registers its schedules at least every hour
 
 
 @click.group()
 def schedules() -> None:
-    """Look at what runs by the clock, and steer it.
+    """List, trigger, pause and resume schedules.
 
     \b
     holdfast schedules list app:hf
@@ -47,14 +47,15 @@ def schedules() -> None:
 @parameters.target_argument()
 @parameters.json_option
 def list_(target: str, as_json: bool) -> int:
-    """Every schedule of the application, and every one that a worker has written down, with its last slot and its next.
-    Times are UTC; LOCAL is the next slot by the schedule's own clock.
+    """List the schedules of the application and those that workers have registered, each with its next and last slot.
+
+    Times are UTC. LOCAL is the next slot in the schedule's own time zone.
 
     \b
     holdfast schedules list app:hf
     holdfast schedules list app:hf --json | jq '.items[].next_at'
     """
-    with targets.either(target) as hf:
+    with targets.resolve(target) as hf:
         found = hf.schedules.list()
 
         def table() -> Table:
@@ -63,26 +64,29 @@ def list_(target: str, as_json: bool) -> int:
             rows = [_schedule_row(info, hf.clock.now(), alive) for info in found]
             return screen.table(columns, rows, spare=("LAST", "OUTCOME", "LOCAL", "WHEN"))
 
-        nothing = "no schedules yet: a worker writes those of its code down when it starts"
-        screen.listing(Page.whole(found), as_json=as_json, table=table, nothing=nothing)
+        empty = "no schedules yet: a worker registers the schedules of its code when it starts"
+        screen.listing(Page.whole(found), as_json=as_json, table=table, empty=empty)
         return exit_codes.OK
 
 
-@schedules.command(short_help="The last slots and what became of them, and the next.")
+@schedules.command(short_help="Show the past slots with their outcomes, and the next slots.")
 @parameters.target_argument()
 @click.argument("name", shell_complete=completion.schedules)
-@click.option("--last", type=click.IntRange(0, 1000), default=20, show_default=True, help="So many that are decided.")
-@click.option("--next", "coming", type=click.IntRange(0, 1000), default=5, show_default=True, help="So many to come.")
+@click.option("--last", type=click.IntRange(0, 1000), default=20, show_default=True, help="How many past slots.")
+@click.option(
+    "--next", "coming", type=click.IntRange(0, 1000), default=5, show_default=True, help="How many future slots."
+)
 @parameters.json_option
 def slots(target: str, name: str, last: int, coming: int, as_json: bool) -> int:
-    """The last slots of a schedule and what became of each, then the next ones. Times are UTC; LOCAL is by the
-    schedule's own clock.
+    """Show the past slots of a schedule with their outcomes, then the next slots.
+
+    Times are UTC. LOCAL is the slot in the schedule's own time zone.
 
     \b
     holdfast schedules slots app:hf rss_ingestion
     holdfast schedules slots app:hf rss_ingestion --last 100 --next 0 --json
     """
-    with targets.either(target) as hf:
+    with targets.resolve(target) as hf:
         info, found = hf.schedules.get(name), hf.schedules.slots(name, last=last, next=coming)
         if as_json:
             screen.document({"schedule": name, "tz": info.tz, "paused_at": info.paused_at, "slots": found})
@@ -94,68 +98,70 @@ def slots(target: str, name: str, last: int, coming: int, as_json: bool) -> int:
         else:
             screen.note("no slots")
         if info.paused_at is not None:
-            screen.note(f"paused {_schedule_note(info, hf.clock.now())}; no slot comes before 'schedules resume'")
+            since = _schedule_note(info, hf.clock.now())
+            screen.note(f"paused {since}; no slot starts until 'holdfast schedules resume'")
         return exit_codes.OK
 
 
-@schedules.command(short_help="Claim a slot by hand.")
+@schedules.command(short_help="Run a slot by hand.")
 @parameters.target_argument()
 @click.argument("name", shell_complete=completion.schedules)
 @click.argument("slot", metavar="SLOT")
 @parameters.json_option
 def trigger(target: str, name: str, slot: str, as_json: bool) -> int:
-    """Run a slot by hand: prints the id of its run. SLOT is an instant with its zone, or `now` for this very second.
-    A slot that is taken, or an earlier run that has not ended, is refused (exit 1).
+    """Run a slot by hand and print the id of its run. SLOT is a time with its time zone, or `now`.
+
+    The command fails with exit code 1 if the slot already has a run, or if an earlier run has not ended.
 
     \b
     holdfast schedules trigger app:hf rss_ingestion 2026-11-16T06:00:00Z
     holdfast schedules trigger app:hf rss_ingestion now
     """
-    with targets.either(target) as hf:
+    with targets.resolve(target) as hf:
         hf.start()
         at = hf.clock.now().replace(microsecond=0) if slot == "now" else _instant(slot)
-        run = hf.schedules.trigger(name, scheduled_for=at, **targets.signed(hf))
+        run = hf.schedules.trigger(name, scheduled_for=at, **targets.audit_fields(hf))
         screen.answer(
             {"schedule": name, "scheduled_for": at.astimezone(UTC), "run_id": run.id}, run.id, as_json=as_json
         )
         return exit_codes.OK
 
 
-@schedules.command(short_help="Let no slot start.")
+@schedules.command(short_help="Stop starting slots of a schedule.")
 @parameters.target_argument()
 @click.argument("name", shell_complete=completion.schedules)
-@click.option("--note", help="Why; it is shown with the schedule.")
+@click.option("--note", help="Why; shown with the schedule.")
 @parameters.json_option
 def pause(target: str, name: str, note: str | None, as_json: bool) -> int:
-    """Let no slot of this schedule start until it is resumed; what runs goes on.
+    """Stop starting slots of a schedule until it is resumed. Running runs continue.
 
     \b
     holdfast schedules pause app:hf rss_ingestion --note "the feed is down"
     """
-    with targets.either(target) as hf:
-        hf.schedules.pause(name, note=note, **targets.signed(hf))
+    with targets.resolve(target) as hf:
+        hf.schedules.pause(name, note=note, **targets.audit_fields(hf))
         _answer(name, "paused", as_json=as_json)
         return exit_codes.OK
 
 
-@schedules.command(short_help="Let slots start again.")
+@schedules.command(short_help="Resume a paused schedule.")
 @parameters.target_argument()
 @click.argument("name", shell_complete=completion.schedules)
 @parameters.json_option
 def resume(target: str, name: str, as_json: bool) -> int:
-    """Let slots start again; those of the pause are late ones, and the schedule says what that means.
+    """Resume a paused schedule. Slots missed during the pause are treated as late, as the schedule's options say.
 
     \b
     holdfast schedules resume app:hf rss_ingestion
     """
-    with targets.either(target) as hf:
-        hf.schedules.resume(name, **targets.signed(hf))
+    with targets.resolve(target) as hf:
+        hf.schedules.resume(name, **targets.audit_fields(hf))
         _answer(name, "resumed", as_json=as_json)
         return exit_codes.OK
 
 
-def _answer(name: str, what: str, *, as_json: bool) -> None:
-    screen.answer({"schedule": name, "state": what}, f"{plain(name)} {what}", as_json=as_json)
+def _answer(name: str, state: str, *, as_json: bool) -> None:
+    screen.answer({"schedule": name, "state": state}, f"{plain(name)} is {state}", as_json=as_json)
 
 
 def _instant(text: str) -> datetime:
@@ -163,7 +169,7 @@ def _instant(text: str) -> datetime:
         at = datetime.fromisoformat(text)
     except ValueError:
         raise click.BadParameter(
-            f"{text!r} is no instant; write 2026-11-16T06:00:00Z, or now", param_hint="SLOT"
+            f"{text!r} is not a time; write 2026-11-16T06:00:00Z, or now", param_hint="SLOT"
         ) from None
     if at.tzinfo is None:
         raise click.BadParameter(f"{text!r} has no time zone; write 2026-11-16T06:00:00Z for UTC", param_hint="SLOT")
@@ -187,21 +193,21 @@ def _warnings(info: ScheduleInfo) -> Iterator[str]:
     if info.unreadable is not None:
         yield json_text.marker(info.unreadable)
     if info.others:
-        yield f"another definition is running on worker {', '.join(info.others)}"
+        yield f"worker {', '.join(info.others)} has a different definition"
 
 
 def _schedule_note(info: ScheduleInfo, now: datetime) -> str:
     if info.paused_at is not None:
         return f"since {screen.instant(info.paused_at)}" + (f": {info.note}" if info.note else "")
-    if info.seen_at is None:
-        return "no worker has started with it yet"
-    if now - info.seen_at > UNSEEN:
-        return f"no code has known it since {screen.instant(info.seen_at)}"
+    if info.last_seen_at is None:
+        return "no worker has registered it yet"
+    if now - info.last_seen_at > UNSEEN:
+        return f"no worker has registered it since {screen.instant(info.last_seen_at)}"
     return ""
 
 
 def _local(at: datetime | None, info: ScheduleInfo) -> str:
-    """Thu 01:15 CET: a slot by the schedule's own clock, where that is not UTC."""
+    """Return a slot in the schedule's own time zone, such as `Thu 01:15 CET`, or nothing if that is UTC."""
     if at is None or info.tz in (None, "UTC"):
         return ""
     there = at.astimezone(ZoneInfo(info.tz))
@@ -221,12 +227,12 @@ def _slot_row(slot: Slot, info: ScheduleInfo, now: datetime) -> list[str | Text]
 
 
 def _slot_note(slot: Slot) -> str:
-    said = [
+    parts = [
         "by hand" if slot.manual else "",
-        slot.because or "",
+        slot.reason or "",
         last_line(slot.error or ""),
     ]
-    return "; ".join(part for part in said if part)
+    return "; ".join(part for part in parts if part)
 
 
 def _outcome(name: str) -> Text:

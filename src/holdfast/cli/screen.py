@@ -1,4 +1,4 @@
-"""Screen: text for people and JSON for pipes. Whatever a stranger wrote is shown as text and commands nothing."""
+"""Output: tables and text for people, JSON for programs. Control characters in stored text never reach the terminal."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ STYLES = {
 T = TypeVar("T")
 
 GAP = 2
-USEFUL = 20  # a last column narrower than this tells nothing
+USEFUL = 20  # a last column narrower than this is too short to read
 
 
 def short(text: object, limit: int) -> str:
-    """One line, at a terminal of at most `limit` characters; into a pipe nothing is cut."""
+    """Return the text as one line; on a terminal cut it to `limit` characters, in a pipe never."""
     shown = plain(text)
     return shown if len(shown) <= limit or not stdout().is_terminal else shown[: limit - 1] + "…"
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str | Text]], *, spare: Sequence[str] = ()) -> Table:
-    """A table as wide as the terminal: the last column gives way first, then the `spare` ones are left out in turn.
+    """Return a table that fits the terminal: the last column shrinks first, then `spare` columns are dropped in order.
 
-    An id is worth nothing when cut. Cells are text, never markup.
+    Other columns are never cut, because half an id is useless. Cells are text, never markup.
     """
     console, rows = stdout(), list(rows)
     widths = {
@@ -81,7 +81,7 @@ def state(name: str) -> Text:
 
 
 def show(renderable: RenderableType) -> None:
-    """Print to standard output; into a pipe nothing is wrapped or cut."""
+    """Print to standard output; in a pipe nothing is wrapped or cut."""
     console = stdout()
     if isinstance(renderable, str):
         renderable = Text(renderable)
@@ -97,7 +97,7 @@ def show(renderable: RenderableType) -> None:
 
 
 def note(text: str, *, style: str = "") -> None:
-    """A line for the person at the terminal, beside the output."""
+    """Print a line for the person at the terminal to stderr, so that it stays out of the output."""
     stderr().print(Text(plain(text), style=style), soft_wrap=True)
 
 
@@ -106,26 +106,26 @@ def listing(
     *,
     as_json: bool,
     table: Callable[[], RenderableType],
-    nothing: str,
+    empty: str,
     shape: Callable[[T], object] = lambda one: one,
     option: str = "before",
 ) -> None:
-    """A list, as one JSON document or as a table; `nothing` is said where it is empty.
+    """Print a list as one JSON document or as a table, or the message `empty` if it has no items.
 
-    `option` is the one that gets the next page: `--before` the `next` of this one.
+    `option` names the command-line option that takes the page's `next` cursor.
     """
     if as_json:
         document({"items": [shape(one) for one in page.items], "next": page.next})
     elif not page.items:
-        note(nothing)
+        note(empty)
     else:
         show(table())
         if page.next is not None:
-            note(f"there may be more: --{option} {page.next}", style="dim")
+            note(f"next page: --{option} {page.next}", style="dim")
 
 
 def answer(value: Any, text: str, *, as_json: bool) -> None:
-    """What a command has done: one JSON document, or a line."""
+    """Print the result of a command: `value` as one JSON document, or `text` as a line."""
     if as_json:
         document(value)
     else:
@@ -133,7 +133,7 @@ def answer(value: Any, text: str, *, as_json: bool) -> None:
 
 
 def document(value: Any) -> None:
-    """One JSON document, over several lines for a person and one for a pipe."""
+    """Print one JSON document, indented on a terminal and on one line in a pipe."""
     out = sys.stdout
     json.dump(value, out, default=_as_json, ensure_ascii=True, indent=2 if out.isatty() else None)
     out.write("\n")
@@ -141,7 +141,7 @@ def document(value: Any) -> None:
 
 
 def line(value: Any) -> None:
-    """One line of NDJSON, at once."""
+    """Print one line of NDJSON and flush it."""
     sys.stdout.write(json.dumps(value, default=_as_json, ensure_ascii=True) + "\n")
     sys.stdout.flush()
 

@@ -1,4 +1,4 @@
-"""holdfast serve: the API and the dashboard, on this machine alone unless told otherwise."""
+"""holdfast serve: serve the API and the dashboard, by default only to this machine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import click
 from click.core import ParameterSource
 
 from holdfast.cli import exit_codes, parameters, screen, targets
-from holdfast.cli.worker import LEVELS, Signals, log_to_stderr, outlasts, wait_option
+from holdfast.cli.worker import LEVELS, Signals, log_to_stderr, report_stop, start_when_reachable, wait_option
 from holdfast.support.errors import InvalidSetting
 from holdfast.worker.worker import Worker
 
@@ -25,20 +25,26 @@ FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 @click.command()
 @parameters.target_argument()
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to serve.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8700, show_default=True, help="0: any that is free.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
-    "--fd", type=click.IntRange(0), help="Serve a listening socket that this process inherits, by its number."
+    "--port", type=click.IntRange(0, 65535), default=8700, show_default=True, help="Port; 0 picks a free one."
 )
-@click.option("--worker/--no-worker", default=False, show_default=True, help="Run what is queued, too.")
-@click.option("-q", "--queues", help="Queues that the worker serves, comma-separated.")
-@click.option("-c", "--concurrency", type=click.IntRange(1, 10_000), help="Runs at once of the worker.")
-@click.option("--tls-cert", type=FILE, help="Certificate (PEM), to serve https.")
-@click.option("--tls-key", type=FILE, help="Its key, unless it is in the same file.")
-@click.option("--insecure", is_flag=True, help="Serve others than this machine without TLS.")
-@click.option("--allowed-host", multiple=True, metavar="NAME", help="A name that the server goes by (a proxy's).")
+@click.option(
+    "--fd", type=click.IntRange(0), help="Use an inherited listening socket: the number of its file descriptor."
+)
+@click.option("--worker/--no-worker", default=False, show_default=True, help="Also start a worker in this process.")
+@click.option("-q", "--queues", help="Queues that the worker claims from, comma-separated.")
+@click.option("-c", "--concurrency", type=click.IntRange(1, 10_000), help="How many runs the worker executes at once.")
+@click.option("--tls-cert", type=FILE, help="Certificate file (PEM); serves https.")
+@click.option("--tls-key", type=FILE, help="Private key file, unless the certificate file contains the key.")
+@click.option("--insecure", is_flag=True, help="Allow other machines to connect without TLS.")
+@click.option(
+    "--allowed-host", multiple=True, metavar="NAME", help="Also accept requests for this host name; may be repeated."
+)
 @wait_option
-@click.option("--log-level", type=click.Choice(LEVELS), default="warning", show_default=True, help="What stderr shows.")
+@click.option(
+    "--log-level", type=click.Choice(LEVELS), default="warning", show_default=True, help="Log level on stderr."
+)
 def serve(
     target: str,
     host: str,
@@ -54,39 +60,41 @@ def serve(
     wait: float,
     log_level: str,
 ) -> int:
-    """Serve the API and the dashboard, and print the URL that opens signed in.
+    """Serve the API and the dashboard, and print a URL that signs you in.
 
-    Its token is made at start and ends with it, unless HOLDFAST_TOKEN is set; `holdfast tokens` gives people and
-    programs tokens of their own. SIGTERM or Ctrl-C: open streams end at once, requests are answered, and with --worker
-    running work may finish within `shutdown_grace` (exit 4 if some was handed back). A second signal stops at once.
+    The token in the URL is created at start and is valid until the server stops. Set HOLDFAST_ADMIN_TOKEN to use your
+    own token instead, or create tokens for people and programs with `holdfast tokens add`.
+
+    On SIGTERM or Ctrl-C the server closes event streams and answers open requests. With --worker, running work has
+    `shutdown_grace` to finish; if some had to be released, the exit code is 4. A second signal stops it at once.
 
     \b
     holdfast serve app:hf
     holdfast serve app:hf --worker -c 4
-    holdfast serve app:site --worker                  (a holdfast.web.Site: pages of your own, too)
+    holdfast serve app:site --worker                  a holdfast.web.Site, with pages of your own
     holdfast serve postgresql://localhost/work --port 8701
     holdfast serve app:hf --host 0.0.0.0 --tls-cert cert.pem --tls-key key.pem
-    holdfast serve app:hf --fd 3                      (a socket of systemd's, or of another supervisor's)
+    holdfast serve app:hf --fd 3                      a socket from systemd or another supervisor
     """
     try:
         from holdfast.web.server import Address
         from holdfast.web.site import Site
     except ImportError as error:
-        raise InvalidSetting(f"{error}; the web side needs: pip install 'holdfast[web]'") from error
+        raise InvalidSetting(f"{error}; install the web server: pip install 'holdfast[web]'") from error
     if tls_key is not None and tls_cert is None:
-        raise click.BadParameter("a key needs its certificate: --tls-cert", param_hint="--tls-key")
+        raise click.BadParameter("add the certificate with --tls-cert", param_hint="--tls-key")
     if not worker and (queues is not None or concurrency is not None):
-        raise click.BadParameter("these are the worker's: add --worker", param_hint="--queues / --concurrency")
+        raise click.BadParameter("these options need --worker", param_hint="--queues / --concurrency")
     if fd is not None and _given("host", "port"):
-        raise click.BadParameter("the socket has its address already: leave out --host and --port", param_hint="--fd")
+        raise click.BadParameter("the socket already has an address; omit --host and --port", param_hint="--fd")
     if fd is None:
         address = Address(host=host, port=port, certificate=tls_cert, key=tls_key, insecure=insecure)
     else:
         address = Address.of(fd, certificate=tls_cert, key=tls_key, insecure=insecure)
     address.check()
     site = targets.site(target)
-    with site.hf if site else targets.application(target) if worker else targets.either(target, here=True) as hf:
-        log_to_stderr(log_level, kept=hf.settings.log_level)
+    with site.hf if site else targets.application(target) if worker else targets.resolve(target, local_only=True) as hf:
+        log_to_stderr(log_level, kept=hf.settings.run_log_level)
         logging.getLogger("uvicorn").setLevel(logging.WARNING)
         names = None if queues is None else [name.strip() for name in queues.split(",") if name.strip()]
         working = hf.worker(queues=names, concurrency=concurrency) if worker else None
@@ -107,48 +115,44 @@ def _serve(site: Site, address: Address, working: Worker | None, *, hosts: tuple
         access.take(token)
     stop = Signals()
     stop.listen()
-    if not outlasts(hf.start, hf, stop, wait=wait):
+    if not start_when_reachable(hf.start, hf, stop, wait=wait):
         return exit_codes.OK
     with address.listen() as listening:
         room_for(hf.settings.max_streams)
-        server = Server(site, address, hosts=hosts, until=lambda: _over(hf, stop, working))
-        if working is not None and not outlasts(working.start, hf, stop, wait=wait):
+        server = Server(site, address, hosts=hosts, until=lambda: _should_stop(hf, stop, working))
+        if working is not None and not start_when_reachable(working.start, hf, stop, wait=wait):
             return exit_codes.OK
         url = address.url(listening.getsockname()[1], token=token)
-        # The one line of standard output: a program that starts us learns from it where we are.
+        # The only line on standard output, so that a program that starts the server can read the URL.
         click.echo(url)
-        who = "the URL opens signed in; keep it to yourself" if token is not None else _opens(access)
-        doing = f"worker {working.id} runs what is queued" if working is not None else "no worker runs here"
-        screen.note(f"serving {targets.place(hf)}; {who}; {doing}; Ctrl-C stops")
+        sign_in = "this URL signs you in, so keep it private" if token is not None else _how_to_sign_in(access)
+        workers = f"worker {working.id} executes runs" if working is not None else "no worker in this process"
+        screen.note(f"serving {targets.location(hf)}; {sign_in}; {workers}; press Ctrl-C to stop")
         server.run(sockets=[listening])
     hf.store.require_safe()
-    return _ended(working, asked=stop.asked.is_set())
+    return _finish(working, requested=stop.requested.is_set())
 
 
-def _opens(access: Access) -> str:
-    return "the application knows who may come in" if access.is_custom else "your HOLDFAST_TOKEN opens it"
+def _how_to_sign_in(access: Access) -> str:
+    return "your application decides who may sign in" if access.is_custom else "sign in with your HOLDFAST_ADMIN_TOKEN"
 
 
-def _over(hf: Holdfast, stop: Signals, working: Worker | None) -> bool:
-    """Whether it is time to stop; the worker claims no more while requests are still answered."""
+def _should_stop(hf: Holdfast, stop: Signals, working: Worker | None) -> bool:
+    """Return whether the server should stop. On a signal, the worker also stops claiming while requests finish."""
     if hf.store.dialect.unsafe is not None:
         return True
     if working is None:
-        return stop.asked.is_set()
-    if stop.asked.is_set():
+        return stop.requested.is_set()
+    if stop.requested.is_set():
         working.request_stop()
-    return stop.asked.is_set() or not working.alive
+    return stop.requested.is_set() or not working.alive
 
 
-def _ended(working: Worker | None, *, asked: bool) -> int:
+def _finish(working: Worker | None, *, requested: bool) -> int:
     if working is None:
         screen.note("stopped")
         return exit_codes.OK
-    if not asked:
-        working.join()  # raises what stopped it
+    if not requested:
+        working.join()  # raises the error that ended the worker
         return exit_codes.PROBLEM
-    if working.stop() == "released":
-        screen.note("stopped; unfinished work was handed back, no attempt was used up")
-        return exit_codes.HANDED_BACK
-    screen.note("stopped; nothing was left unfinished")
-    return exit_codes.OK
+    return report_stop(working)

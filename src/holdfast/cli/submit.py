@@ -1,4 +1,4 @@
-"""holdfast submit: queue a run from the shell."""
+"""holdfast submit: submit a run from the shell."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Delay(click.ParamType[timedelta]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
         found = _DELAY.fullmatch(str(value))
         if found is None:
-            self.fail(f"{value!r} is no duration; write 90, 90s, 5m, 2h or 1d", param, ctx)
+            self.fail(f"{value!r} is not a duration; write 90, 90s, 5m, 2h or 1d", param, ctx)
         return timedelta(**{_UNITS[found[2]]: float(found[1])})
 
 
@@ -40,19 +40,19 @@ class Delay(click.ParamType[timedelta]):
 @click.option(
     "--json-args",
     metavar="OBJECT|@FILE|-",
-    help="All arguments as one JSON object, instead of NAME=VALUE: itself, in a file, or from stdin.",
+    help="All arguments as one JSON object instead of NAME=VALUE: literal, from a file, or from stdin (-).",
 )
-@click.option("--queue", shell_complete=completion.queues, help="Another queue than the job's.")
-@click.option("--priority", type=int, help="Higher goes first.")
+@click.option("--queue", shell_complete=completion.queues, help="Queue to use instead of the job's own.")
+@click.option("--priority", type=int, help="Runs with a higher priority start first.")
 @click.option("--delay", type=Delay(), help="Start later: 90, 90s, 5m, 2h, 1d.")
-@click.option("--key", help="At most one run of a key runs at a time.")
-@click.option("--idempotency-key", metavar="KEY", help="The same key gives the same run back.")
-@click.option("--tag", "tags", multiple=True, metavar="NAME=VALUE", help="For finding it again; may be repeated.")
-@click.option("--wait", is_flag=True, help="Wait until it has ended; print its result.")
+@click.option("--key", help="Concurrency key: at most one run of a key runs at a time.")
+@click.option("--idempotency-key", metavar="KEY", help="Submitting again with the same key returns the same run.")
+@click.option("--tag", "tags", multiple=True, metavar="NAME=VALUE", help="Tag to search by; may be repeated.")
+@click.option("--wait", is_flag=True, help="Wait until the run has ended, then print its result.")
+@click.option("--follow", is_flag=True, help="Show progress and events until the run has ended, then print its result.")
 @click.option(
-    "--follow", is_flag=True, help="Show how far it is, and what it says, until it has ended; then its result."
+    "--timeout", type=click.FloatRange(min=0), metavar="SECONDS", help="Wait or follow at most this long, then exit 8."
 )
-@click.option("--timeout", type=click.FloatRange(min=0), help="Wait or follow at most so many seconds (then exit 8).")
 @click.option("--json", "as_json", is_flag=True, help="Print the run as JSON.")
 def submit(
     app: str,
@@ -70,10 +70,10 @@ def submit(
     timeout: float | None,
     as_json: bool,
 ) -> int:
-    """Queue a run of JOB and print its id.
+    """Submit a run of JOB and print its id.
 
-    JOB is the job's name, or its last part where only one job has it. NAME=VALUE passes text, which becomes what the
-    parameter's annotation says (a number, a date …); NAME:=JSON passes a JSON value.
+    JOB is the name of a job, or its last part if that is unique. NAME=VALUE passes text, which is converted to the type
+    of the parameter's annotation (a number, a date …). NAME:=JSON passes a JSON value.
 
     \b
     holdfast submit app:hf greet name=Ada
@@ -84,7 +84,7 @@ def submit(
     given = _arguments(arguments, json_args)
     with targets.application(app, or_server=True) as hf:
         found = _find(hf, job)
-        if isinstance(hf, Holdfast):  # a server says so itself
+        if isinstance(hf, Holdfast):  # a server checks this itself
             hf.jobs.require_open(found.name)
         options = found.using(
             queue=queue,
@@ -94,7 +94,7 @@ def submit(
             idempotency_key=idempotency_key,
             tags=dict(tag_of(tag) for tag in tags) or None,
         )
-        if isinstance(options, Job):  # a server does it itself
+        if isinstance(options, Job):  # a server converts the arguments itself
             given = options.arguments.from_json(given)
         run = options.submit(**given)
         if follow:
@@ -107,7 +107,7 @@ def submit(
 def _queued(app: str, run: Run[Any], *, as_json: bool) -> int:
     run_tables.submitted(run, as_json=as_json)
     if sys.stdout.isatty() and not as_json:
-        screen.note(f"queued; watch it with: holdfast runs follow {app} {run.id}", style="dim")
+        screen.note(f"queued; follow it with: holdfast runs follow {app} {run.id}", style="dim")
     return exit_codes.OK
 
 
@@ -123,7 +123,7 @@ def _wait(run: Run[Any], timeout: float | None, *, as_json: bool) -> int:
 
 
 def _find(hf: Holdfast, name: str) -> Job[..., Any]:
-    return hf.jobs[targets.job_of(name, hf.jobs)]
+    return hf.jobs[targets.full_job_name(name, hf.jobs)]
 
 
 def _arguments(pairs: tuple[str, ...], json_args: str | None) -> dict[str, Any]:
@@ -132,13 +132,13 @@ def _arguments(pairs: tuple[str, ...], json_args: str | None) -> dict[str, Any]:
             raise click.UsageError("give NAME=VALUE or --json-args, not both")
         given = _json(_text(json_args), "--json-args")
         if not isinstance(given, dict):
-            raise click.UsageError('--json-args is a JSON object: {"name": "value"}')
+            raise click.UsageError('--json-args must be a JSON object: {"name": "value"}')
         return given
     found: dict[str, Any] = {}
     for pair in pairs:
         match = _ARGUMENT.fullmatch(pair)
         if match is None:
-            raise click.UsageError(f"{pair!r} is no argument; write NAME=VALUE, or NAME:=JSON")
+            raise click.UsageError(f"{pair!r} is not an argument; write NAME=VALUE or NAME:=JSON")
         name, sign, value = match.groups()
         if name in found:
             raise click.UsageError(f"{name} is given twice")
@@ -147,7 +147,7 @@ def _arguments(pairs: tuple[str, ...], json_args: str | None) -> dict[str, Any]:
 
 
 def _text(given: str) -> str:
-    """The text itself, or that of the file or the stream that it names."""
+    """Return the text itself, the content of `@FILE`, or stdin for `-`."""
     if given != "-" and not given.startswith("@"):
         return given
     try:

@@ -1,5 +1,8 @@
-"""Targets: the first argument of every command. `module:attribute` or `file.py:attribute` names an application,
-a database URL serves where no code is needed, and a server's URL where both are somewhere else."""
+"""Targets: the first argument of every command.
+
+It is an application (`module:attribute` or `file.py:attribute`), a database URL for commands that need no code, or
+the URL of a server.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +33,8 @@ from holdfast.values.runs import Snapshot
 if TYPE_CHECKING:
     from holdfast.web.site import Site
 
-RECENT = 1000  # runs whose jobs are known where there is no code
-LEAST, FEW = 4, 3  # characters that may stand for a whole id; runs that are named where they stand for several
+RECENT = 1000  # without the application's code, job names come from this many recent runs
+LEAST, FEW = 4, 3  # shortest prefix of an id; how many ids an ambiguous prefix lists
 
 
 class CannotLoad(HoldfastError):
@@ -45,11 +48,13 @@ def is_url(target: str) -> bool:
 
 
 def application(target: str, *, or_server: bool = False) -> Holdfast:
-    """The Holdfast that `module:attribute` names; with `or_server` one that a server's URL leads to will do."""
+    """Return the Holdfast that `module:attribute` names; with `or_server`, also accept the URL of a server."""
     if remote.is_server(target):
-        return either(target, here=not or_server)
+        return resolve(target, local_only=not or_server)
     if is_url(target):
-        raise CannotLoad(f"{hidden(target)} is a database; this command needs the application's code: module:attribute")
+        raise CannotLoad(
+            f"{without_password(target)} is a database; this command needs the application's code: module:attribute"
+        )
     found = _named(target)
     if not isinstance(found, Holdfast):
         raise CannotLoad(f"{target} is a {type(found).__name__}, not a Holdfast")
@@ -59,7 +64,7 @@ def application(target: str, *, or_server: bool = False) -> Holdfast:
 def _named(target: str) -> Any:
     place, separator, attribute = target.rpartition(":")
     if not separator or not place or not attribute:
-        raise CannotLoad(f"{target!r} names no application; write module:attribute, for example app:hf")
+        raise CannotLoad(f"{target!r} is not an application; write module:attribute, for example app:hf")
     found: Any = _module(place)
     for part in attribute.split("."):
         if not hasattr(found, part):
@@ -69,7 +74,7 @@ def _named(target: str) -> Any:
 
 
 def site(target: str) -> Site | None:
-    """The Site that `module:attribute` names; None where it is something else."""
+    """Return the Site that `module:attribute` names, or None if it names something else."""
     if is_url(target) or remote.is_server(target):
         return None
     found = _named(target)
@@ -78,45 +83,45 @@ def site(target: str) -> Site | None:
     return found if isinstance(found, Site) else None
 
 
-def either(target: str, *, create: bool = False, here: bool = False) -> Holdfast:
-    """An application, or what a database's or a server's URL leads to; `here` says that a server won't do.
+def resolve(target: str, *, create: bool = False, local_only: bool = False) -> Holdfast:
+    """Return the application, or a Holdfast for a database URL, or a client for a server URL.
 
-    A database that is only looked at is not created.
+    `local_only` refuses servers. Without `create`, a missing SQLite file is an error.
     """
     if remote.is_server(target):
-        if here:
-            at = remote.hidden(target)
+        if local_only:
+            at = remote.without_token(target)
             raise CannotLoad(f"{at} is a server; this command needs the application or the database itself")
-        # All that a command asks of a Holdfast a client answers too; a test compares the two.
+        # A client has every method that the commands use; a test compares the two.
         return cast(Holdfast, remote.client(target))
     if not is_url(target):
         return application(target)
     file = connect.file_of(target)
     if not create and file is not None and not file.exists():
         raise StoreUnavailable(f"there is no database file {file}")
-    return Holdfast(target, migrate=False)
+    return Holdfast(target, auto_migrate=False)
 
 
-def run_of(hf: Holdfast, given: str) -> str:
-    """The id of the one run whose id begins like that; what begins none is left for who looks for it."""
+def full_run_id(hf: Holdfast, given: str) -> str:
+    """Return the only run id that starts with `given`, or `given` itself if none does."""
     if not LEAST <= len(given) < ids.LENGTH:
         return given
-    found = hf.beginning(given, limit=FEW)
+    found = hf.find_ids(given, limit=FEW)
     if len(found) > 1:
         more = " …" if len(found) == FEW else ""
         raise click.UsageError(
-            f"{given!r} is the beginning of several runs: {', '.join(found)}{more}; write more of it"
+            f"{given!r} matches several runs: {', '.join(found)}{more}; give more characters of the id"
         )
     return found[0] if found else given
 
 
 def job_names(hf: Holdfast) -> set[str]:
-    """The jobs that are known here: those of the code, and those of recent runs."""
+    """Return the job names known from the application's code and from recent runs."""
     return {*hf.jobs, *(run.job for run in find_runs(hf, RunFilter(), limit=RECENT))}
 
 
 def find_runs(hf: Holdfast, wanted: RunFilter, *, limit: int, before: str | None = None) -> list[Snapshot]:
-    """The runs that a filter matches, the last submitted first: as many as asked for, however far back they are."""
+    """Return up to `limit` matching runs, the last submitted first, reading as many pages as needed."""
     page = hf.search(wanted, limit=limit, order="submitted", before=before)
     found = list(page.items)
     while page.next is not None and len(found) < limit:
@@ -125,27 +130,27 @@ def find_runs(hf: Holdfast, wanted: RunFilter, *, limit: int, before: str | None
     return found
 
 
-def job_of(given: str, known: Iterable[str]) -> str:
-    """The whole name of a job that is named by its last part, where only one has it."""
+def full_job_name(given: str, known: Iterable[str]) -> str:
+    """Return the only job name that ends in `.given`, or `given` itself if none does."""
     names = set(known)
     alike = sorted(name for name in names if name.endswith(f".{given}"))
     if given in names or not alike:
         return given
     if len(alike) > 1:
-        raise click.UsageError(f"{given!r} may be {' or '.join(alike)}; write the whole name")
+        raise click.UsageError(f"{given!r} may be {' or '.join(alike)}; write the full name")
     return alike[0]
 
 
-def hidden(url: str) -> str:
-    """A URL for people to see: without its password."""
+def without_password(url: str) -> str:
+    """Return a database URL that is safe to show."""
     return connect.hidden(url)
 
 
-def place(hf: Holdfast) -> str:
-    """Where its runs live, for people to see."""
+def location(hf: Holdfast) -> str:
+    """Return the URL of the database, safe to show."""
     dialect = hf.store.dialect
     path = getattr(dialect, "path", None)
-    return f"sqlite:///{path}" if path is not None else hidden(getattr(dialect, "url", hf.settings.url))
+    return f"sqlite:///{path}" if path is not None else without_password(getattr(dialect, "url", hf.settings.url))
 
 
 def _module(place: str) -> ModuleType:
@@ -162,15 +167,15 @@ def _module(place: str) -> ModuleType:
             module = importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
-            raise CannotLoad(f"there is no module {name!r} in {folder} or among what is installed") from error
+            raise CannotLoad(f"there is no module {name!r} in {folder} or in the installed packages") from error
         raise CannotLoad(_broken(place, error)) from error
     except (InvalidSetting, NotGuarded):
-        raise  # it says itself what is wrong
+        raise  # the message already says what is wrong
     except (Exception, SystemExit) as error:
         raise CannotLoad(_broken(place, error)) from error
     loaded_from = getattr(module, "__file__", None)
     if from_file and (loaded_from is None or not path.samefile(loaded_from)):
-        raise CannotLoad(f"{place}: another module is called {name!r} already; rename the file")
+        raise CannotLoad(f"{place}: another module is already called {name!r}; rename the file")
     return module
 
 
@@ -184,14 +189,14 @@ def _set_up_django() -> None:
 
 def _broken(place: str, error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
-    # Where the user's code was: not what it called of ours, nor what imported it.
+    # Report the last line of the user's own code, not of Holdfast or the import machinery.
     where = [(frame.filename, frame.lineno) for frame in frames if not _is_inner(frame.filename)]
     if isinstance(error, SyntaxError) and error.filename:
         where.append((error.filename, error.lineno))
     at = f" ({where[-1][0]} line {where[-1][1]})" if where else ""
     if isinstance(error, SystemExit):
-        return f"{place} exits when it is imported{at}; put what it does below: if __name__ == '__main__'"
-    return f"{place} fails when it is imported{at}: {type(error).__name__}: {error}"
+        return f"importing {place} exits the process{at}; move that code below: if __name__ == '__main__'"
+    return f"importing {place} fails{at}: {type(error).__name__}: {error}"
 
 
 def _is_inner(file: str) -> bool:
@@ -200,19 +205,19 @@ def _is_inner(file: str) -> bool:
 
 def _suggestion(module: Any) -> str:
     names = [name for name, value in vars(module).items() if isinstance(value, Holdfast)]
-    return f"; its Holdfast is called {' or '.join(sorted(names))}" if names else ", nor any other Holdfast"
+    return f"; its Holdfast is called {' or '.join(sorted(names))}" if names else " and no other Holdfast"
 
 
-def signed(hf: Holdfast) -> dict[str, Any]:
-    """The extra arguments of a call that changes something. A server needs none: it knows the operator by the token."""
+def audit_fields(hf: Holdfast) -> dict[str, Any]:
+    """Return the argument that records the operator of a change. A server needs none: it knows the token."""
     return {"by": operator()} if isinstance(hf, Holdfast) else {}
 
 
 def operator() -> str:
-    """The user and the host."""
+    """Return user@host, for the audit log."""
     try:
         user = getpass.getuser()
-    except (KeyError, OSError, ImportError):  # a container's user may have no name
-        user = "someone"
-    said = f"{user}@{socket.gethostname()}".encode(errors="replace").decode(errors="replace")
-    return said.replace("\x00", "")[:MAX_BY]
+    except (KeyError, OSError, ImportError):  # the user of a container may have no name
+        user = "unknown"
+    name = f"{user}@{socket.gethostname()}".encode(errors="replace").decode(errors="replace")
+    return name.replace("\x00", "")[:MAX_BY]

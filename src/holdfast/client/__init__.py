@@ -1,4 +1,4 @@
-"""holdfast.client: a Holdfast that is somewhere else, over HTTP, by the same words.
+"""holdfast.client: use a Holdfast server over HTTP, with the same methods as `Holdfast`.
 
 from holdfast.client import Client
 

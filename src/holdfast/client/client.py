@@ -1,4 +1,4 @@
-"""Client: a Holdfast over HTTP. Its methods are those of `Holdfast`, and so are its values and errors."""
+"""Client: a Holdfast server over HTTP. It has the methods, values and errors of `Holdfast`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 from holdfast.client import decoding, streams
 from holdfast.client.decoding import MOST
 from holdfast.client.jobs import Jobs
-from holdfast.client.namespaces import Artifacts, Builds, Bulk, Keys, Passes, Queues, Schedules, Statistics, Workers
+from holdfast.client.namespaces import Artifacts, Builds, Bulk, Keys, Queues, Schedules, Statistics, Tokens, Workers
 from holdfast.client.pipelines import Pipelines
 from holdfast.client.transport import Wire
 from holdfast.runs.handle import Run, RunLike, id_of
@@ -19,8 +19,8 @@ from holdfast.support import settings
 from holdfast.support.clock import Clock, SystemClock
 from holdfast.support.errors import RunNotFound
 from holdfast.support.validation import job_name
-from holdfast.values.audit import Operation
-from holdfast.values.events import Event, Events, News
+from holdfast.values.audit import AuditEntry
+from holdfast.values.events import Event, Events, TimelinePage
 from holdfast.values.filters import Count, Order, RunFilter
 from holdfast.values.logs import Logs
 from holdfast.values.pages import SearchPage
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 
 
 class Client:
-    """A Holdfast that is served somewhere else: `with Client("http://127.0.0.1:8700", token="hf_…") as hf: …`.
+    """A Holdfast server: `with Client("http://127.0.0.1:8700", token="hf_…") as hf: …`.
 
-    The token is that of the argument, of the URL (`?token=…`), or of the variable HOLDFAST_TOKEN. What is done through
-    it is done by whoever the token was given to, so nothing here takes `by`. One client serves any number of threads.
+    The token comes from the argument, the URL (`?token=…`) or the variable HOLDFAST_TOKEN. The audit log names the
+    owner of the token, so no method takes `by`. A client may be used from any number of threads.
     """
 
     def __init__(self, url: str, *, token: str | None = None, timeout: timedelta | float = 30) -> None:
@@ -43,13 +43,13 @@ class Client:
         self.url = self._wire.url
         self.clock: Clock = SystemClock()
         self.settings = settings.load({})
-        self.waiter = Waiter(self._over, self._existing)
+        self.waiter = Waiter(self._find_ended, self._find_snapshots)
         self.jobs = Jobs(self._wire, self._handle)
         self.artifacts = Artifacts(self._wire)
         self.builds = Builds(self._wire, self._handle)
         self.bulk = Bulk(self._wire, self._handle)
         self.keys = Keys(self._wire)
-        self.passes = Passes(self._wire)
+        self.tokens = Tokens(self._wire)
         self.pipelines = Pipelines(self._wire, self._handle)
         self.queues = Queues(self._wire)
         self.schedules = Schedules(self._wire, self._handle)
@@ -57,14 +57,15 @@ class Client:
         self.workers = Workers(self._wire)
 
     def submit(self, job: Job[..., Any] | str, /, **kwargs: Any) -> Run[Any]:
-        """Queue a run of a job by its name. `client.jobs[name].using(…)` submits with other options."""
+        """Submit a run of a job, given by its name. `client.jobs[name].using(…)` submits with other options."""
         return self.jobs[job_name(job)].submit(**kwargs)
 
     def get(self, run: RunLike) -> Run[Any]:
-        """A run by its id, or RunNotFound."""
+        """Return a run by its id, or raise RunNotFound."""
         return self._handle(self.snapshot(run))
 
     def snapshot(self, run: RunLike) -> Snapshot:
+        """Return the current state of a run, or raise RunNotFound."""
         return decoding.snapshot(self._wire.get("runs", id_of(run)))
 
     def search(
@@ -76,90 +77,98 @@ class Client:
         order: Order = "newest",
         before: RunLike | None = None,
     ) -> SearchPage[Snapshot]:
-        """The runs that a filter means, the newest first; `after` is the `next` of the page before. At most 200."""
+        """Return a page of at most 200 runs that match a filter, newest first. `after` is the `next` of a page."""
         query = _query(filter) | {"order": order, "before": None if before is None else id_of(before)}
-        said = self._wire.get("runs", **query, after=after, limit=min(limit, MOST))
-        page = decoding.value(SearchPage[dict[str, Any]], said)
+        answer = self._wire.get("runs", **query, after=after, limit=min(limit, MOST))
+        page = decoding.value(SearchPage[dict[str, Any]], answer)
         runs = tuple(decoding.listed(self._wire, run) for run in page.items)
         return SearchPage(items=runs, next=page.next, searched=page.searched, until=page.until)
 
     def count(self, filter: RunFilter | None = None) -> Count:
-        """How many runs a filter means, if 10,000 of them tell."""
+        """Count the runs that match a filter. It examines at most 10,000 runs; `more` is true if there are more."""
         return decoding.value(Count, self._wire.get("runs", "count", **_query(filter)))
 
     def counts(self, filter: RunFilter | None = None) -> Mapping[str, Count]:
-        """How many runs of each state a filter means; its own state does not count."""
+        """Count the runs that match a filter, for each state. The `state` of the filter itself is ignored."""
         return decoding.value(dict[str, Count], self._wire.get("runs", "counts", **_query(filter)))
 
-    def beginning(self, text: str, *, limit: int = 3) -> Sequence[str]:
-        """The ids of runs that begin like that, the oldest first."""
-        if not text.isascii() or not text.isalnum() or not text.islower():
+    def find_ids(self, prefix: str, *, limit: int = 3) -> Sequence[str]:
+        """Return the run ids that begin with this prefix, oldest first."""
+        if not prefix.isascii() or not prefix.isalnum() or not prefix.islower():
             return []
-        return list(self._wire.get("runs", "ids", beginning=text, limit=limit)["items"])
+        return list(self._wire.get("runs", "ids", prefix=prefix, limit=limit)["items"])
 
     def why(self, run: RunLike) -> Why:
-        """Where a run stands, and what it waits for."""
-        said, snapshot = self._wire.get("runs", id_of(run), "why"), self.snapshot(run)
-        return Why(run=snapshot, reasons=tuple(said["reasons"]))
+        """Explain why a run is in its state: what it waits for, where it runs, or how it ended."""
+        answer, snapshot = self._wire.get("runs", id_of(run), "why"), self.snapshot(run)
+        return Why(run=snapshot, reasons=tuple(answer["reasons"]))
 
-    def story(self, run: RunLike) -> list[Event]:
-        """Everything that happened to a run, in order."""
-        told: list[Event] = []
+    def timeline(self, run: RunLike) -> list[Event]:
+        """Return all events of a run, in order."""
+        events: list[Event] = []
         after: str | None = None
         while True:
-            said = self._wire.get("runs", id_of(run), "events", after=after, limit=MOST)
-            told += [decoding.value(Event, event) for event in said["events"]]
-            after = said["next"]
-            if said["ended"] or not said["events"]:
-                return told
+            answer = self._wire.get("runs", id_of(run), "events", after=after, limit=MOST)
+            events += [decoding.value(Event, event) for event in answer["events"]]
+            after = answer["next"]
+            if answer["ended"] or not answer["events"]:
+                return events
 
-    def news(self, run: RunLike, *, after: str | None = None, limit: int = 1000, wait: float = 0) -> News:
-        """What has happened to a run since a cursor, at most 200 of it; with `wait` as soon as there is something, at
-        most so many seconds."""
-        said = self._wire.get("runs", id_of(run), "events", after=after, limit=min(limit, MOST), wait=wait or None)
-        told = tuple((event["cursor"], decoding.value(Event, event)) for event in said["events"])
-        return News(events=told, run=self.snapshot(run), ended=said["ended"])
+    def timeline_page(
+        self, run: RunLike, *, after: str | None = None, limit: int = 1000, wait: float = 0
+    ) -> TimelinePage:
+        """Return at most 200 events of a run after a cursor.
+
+        With `wait` it waits for the first event, at most so many seconds.
+        """
+        answer = self._wire.get("runs", id_of(run), "events", after=after, limit=min(limit, MOST), wait=wait or None)
+        events = tuple((event["cursor"], decoding.value(Event, event)) for event in answer["events"])
+        return TimelinePage(events=events, run=self.snapshot(run), ended=answer["ended"])
 
     def follow(self, run: RunLike, *, after: str | None = None) -> Iterator[tuple[str, Event]]:
-        """Every event of a run with its cursor, as it happens, until it has ended; a broken connection is taken up
-        again where it was."""
+        """Yield every event of a run with its cursor, as it happens, until the run has ended.
+
+        If the connection breaks, it reconnects and continues after the last event.
+        """
         return streams.follow(self._wire, ("runs", id_of(run), "events"), after=after)
 
     def events(self, *, after: str | None = None, kinds: Collection[str] | None = None, limit: int = 1000) -> Events:
-        """What was recorded of all runs since a cursor, at most 200 of it, and where to go on."""
-        said = self._wire.get("events", after=after, kinds=sorted(kinds or ()), limit=min(limit, MOST))
-        return Events(
-            events=tuple((one["cursor"], decoding.value(Event, one)) for one in said["events"]), next=said["next"]
-        )
+        """Return at most 200 recorded events of all runs after a cursor, and the cursor to continue from."""
+        answer = self._wire.get("events", after=after, kinds=sorted(kinds or ()), limit=min(limit, MOST))
+        events = tuple((event["cursor"], decoding.value(Event, event)) for event in answer["events"])
+        return Events(events=events, next=answer["next"])
 
     def logs(
         self, run: RunLike, *, level: str = "DEBUG", text: str | None = None, after: str | None = None, limit: int = 500
     ) -> Logs:
-        """A run's log: records of at least this level that contain this text; `after` is the `next` of a page."""
+        """Return a page of a run's log: records of at least this level that contain this text.
+
+        `after` is the `next` of the previous page.
+        """
         query: dict[str, Any] = {"level": level, "text": text, "after": after, "limit": min(limit, MOST)}
         return decoding.value(Logs, self._wire.get("runs", id_of(run), "logs", **query))
 
     def steps(self, run: RunLike) -> Sequence[Step]:
-        """The steps that a run has done and remembers, in order; `result` is JSON text."""
-        said = self._wire.get("runs", id_of(run), "steps")["items"]
-        whole = [self._wire.get("runs", id_of(run), "steps", one["name"]) if one["cut"] else one for one in said]
+        """Return the stored steps of a run, in order. Their `result` is JSON text."""
+        steps = self._wire.get("runs", id_of(run), "steps")["items"]
+        whole = [self._wire.get("runs", id_of(run), "steps", one["name"]) if one["cut"] else one for one in steps]
         return [decoding.value(Step, one | {"result": decoding.as_json(one["result"])}) for one in whole]
 
-    def operations(self, *, limit: int = 50, before: str | None = None) -> Sequence[Operation]:
-        """Who did what by hand, the newest first; `before` is the cursor of the last one of the page before."""
-        said = self._wire.get("operations", limit=min(limit, MOST), before=before)
-        return decoding.items(Operation, said)
+    def audit_log(self, *, limit: int = 50, before: str | None = None) -> Sequence[AuditEntry]:
+        """Return the actions of operators, newest first. `before` is the cursor of the last entry of a page."""
+        answer = self._wire.get("audit", limit=min(limit, MOST), before=before)
+        return decoding.items(AuditEntry, answer)
 
     def cancel(self, run: RunLike, *, reason: str = "cancelled") -> str:
-        """End a run that has not started; ask a running one to stop. Its state afterwards."""
+        """Cancel a run and return its state. A queued run ends at once; a running one is asked to stop."""
         return str(self._wire.post("runs", id_of(run), "cancel", body={"reason": reason})["state"])
 
     def again(self, run: RunLike) -> Run[Any]:
-        """A new run of the same job with the same arguments, which names the one it repeats."""
+        """Submit a new run with the job, arguments and policy of this one. Its `again_of` is the id of this one."""
         return self._handle(decoding.snapshot(self._wire.post("runs", id_of(run), "again")))
 
     def start(self) -> None:
-        """See that the server is there and knows who we are."""
+        """Check that the server answers and accepts the token."""
         self._wire.get("queues")
 
     def close(self) -> None:
@@ -174,16 +183,16 @@ class Client:
     def _handle(self, snapshot: Snapshot) -> Run[Any]:
         return Run(self, snapshot.id, snapshot=snapshot)
 
-    def _over(self, run_ids: Sequence[str]) -> set[str]:
+    def _find_ended(self, run_ids: Sequence[str]) -> set[str]:
         parts = (run_ids[start : start + MOST] for start in range(0, len(run_ids), MOST))
         return set(run_ids).difference(*(self._wire.get("runs", "open", id=list(part))["items"] for part in parts))
 
-    def _existing(self, run_ids: Sequence[str]) -> list[Snapshot]:
-        found: list[Snapshot] = []
+    def _find_snapshots(self, run_ids: Sequence[str]) -> list[Snapshot]:
+        snapshots: list[Snapshot] = []
         for run_id in run_ids:
             with contextlib.suppress(RunNotFound):
-                found.append(self.snapshot(run_id))
-        return found
+                snapshots.append(self.snapshot(run_id))
+        return snapshots
 
 
 def _query(filter: RunFilter | None) -> dict[str, Any]:

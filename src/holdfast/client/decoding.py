@@ -1,4 +1,4 @@
-"""Values: what a server says, as the values that the engine gives."""
+"""Decoding: turns the JSON of a server's answer into the values that `Holdfast` returns."""
 
 from __future__ import annotations
 
@@ -19,54 +19,55 @@ from holdfast.values.runs import Snapshot
 
 T = TypeVar("T")
 
-MOST = 200  # items of a page that a server gives at once
+MOST = 200  # the most items that a server returns in one page
 
 
-def value(kind: type[T], said: Any) -> T:
-    """A value of the engine from what a server said; what this version does not know of is passed over."""
+def value(kind: type[T], data: Any) -> T:
+    """Decode a value of this kind. Fields that this version does not know are ignored."""
     adapter: TypeAdapter[T] = _adapter(kind)  # type: ignore[arg-type]
     try:
-        return adapter.validate_python(said)
+        return adapter.validate_python(data)
     except ValidationError as error:
-        raise ServerUnavailable(f"the server says what is no {kind.__name__}: {error.errors()[0]['msg']}") from error
+        fault = error.errors()[0]["msg"]
+        raise ServerUnavailable(f"the server's answer is not a valid {kind.__name__}: {fault}") from error
 
 
-def page(kind: type[T], said: Any) -> Page[T]:
-    return value(Page[kind], said)  # type: ignore[valid-type]
+def page(kind: type[T], data: Any) -> Page[T]:
+    return value(Page[kind], data)  # type: ignore[valid-type]
 
 
 def pages(read: Callable[[str | None, int], Page[T]], *, limit: int, first: str | None) -> list[T]:
-    """Up to `limit` items of the pages that `read(after, limit)` gives, going on by their `next`."""
-    found: list[T] = []
+    """Return up to `limit` items, from as many pages of `read(after, limit)` as that takes."""
+    items: list[T] = []
     last = first
     while True:
-        # What can't be a limit is sent as it is, for the server to refuse.
-        page = read(last, min(limit - len(found), MOST))
-        found += page.items
+        # An invalid limit is sent as it is; the server refuses it.
+        page = read(last, min(limit - len(items), MOST))
+        items += page.items
         last = page.next
-        if last is None or len(found) >= limit:
-            return found
+        if last is None or len(items) >= limit:
+            return items
 
 
-def items(kind: type[T], said: Any) -> list[T]:
-    """All of a list that has one page."""
-    return list(page(kind, said).items)
+def items(kind: type[T], data: Any) -> list[T]:
+    """Decode a list that has a single page."""
+    return list(page(kind, data).items)
 
 
-def snapshot(said: Mapping[str, Any]) -> Snapshot:
-    """A run; its result as JSON text, which only a run that succeeded has."""
-    result = as_json(said["result"]) if said["state"] == "succeeded" else None
-    return value(Snapshot, {**said, "result": result, "policy": policy_from_json(json_text.compact(said["policy"]))})
+def snapshot(data: Mapping[str, Any]) -> Snapshot:
+    """Decode a run. Its result becomes JSON text; only a run that succeeded has one."""
+    result = as_json(data["result"]) if data["state"] == "succeeded" else None
+    return value(Snapshot, {**data, "result": result, "policy": policy_from_json(json_text.compact(data["policy"]))})
 
 
-def listed(wire: Wire, said: Mapping[str, Any]) -> Snapshot:
-    """A run of a list; one whose values were too long for it is read by itself."""
-    return snapshot(wire.get("runs", said["id"]) if said["cut"] else said)
+def listed(wire: Wire, data: Mapping[str, Any]) -> Snapshot:
+    """Decode a run of a list. If the list shortened its values, read the run itself."""
+    return snapshot(wire.get("runs", data["id"]) if data["cut"] else data)
 
 
-def build(said: Mapping[str, Any]) -> Build:
-    made = said["finished_at"] is not None and said["failure_type"] is None
-    return value(Build, {**said, "result": as_json(said["result"]) if made else None})
+def build(data: Mapping[str, Any]) -> Build:
+    succeeded = data["finished_at"] is not None and data["failure_type"] is None
+    return value(Build, {**data, "result": as_json(data["result"]) if succeeded else None})
 
 
 def as_json(result: Any) -> str:

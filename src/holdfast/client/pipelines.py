@@ -1,4 +1,4 @@
-"""client.pipelines: where pipelines stand, as `hf.pipelines` says it."""
+"""client.pipelines: the progress of pipelines, and reruns, as in `hf.pipelines`."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 
 class Pipelines:
-    """The pipelines of a server; each is a run, and is cancelled as such."""
+    """The pipelines of a server. A pipeline is a run: cancel it with `client.cancel`."""
 
     def __init__(self, wire: Wire, handle: Handle) -> None:
         self._wire, self._handle = wire, handle
 
     def show(self, run: RunLike) -> PipelineInfo:
-        """Where each stage of a pipeline stands, or PipelineNotFound."""
-        said = self._wire.get("pipelines", id_of(run))
-        return decoding.value(PipelineInfo, said | {"run": decoding.snapshot(said["run"])})
+        """Return the state of each stage of a pipeline, or raise PipelineNotFound."""
+        answer = self._wire.get("pipelines", id_of(run))
+        return decoding.value(PipelineInfo, answer | {"run": decoding.snapshot(answer["run"])})
 
     def list(
         self,
@@ -38,7 +38,7 @@ class Pipelines:
         limit: int = 50,
         before: RunLike | None = None,
     ) -> builtins.list[Snapshot]:
-        """The newest pipelines first; `before` continues after the last one of the page before."""
+        """List pipelines, newest first. `before` is the last one of the previous page."""
         job = None if name is None else job_name(name)
         chosen = {"name": job, "state": state}
         found = pages(
@@ -49,16 +49,18 @@ class Pipelines:
         return [decoding.listed(self._wire, one["run"]) for one in found]
 
     def progress(self, pipelines: Sequence[Snapshot]) -> Mapping[str, Progress]:
-        """How far these are, by their ids: stages, those that are done, and when the first one began."""
-        found = [run.id for run in pipelines if run.kind == "pipeline"]
-        return {run_id: self.show(run_id).progress for run_id in found}
+        """Return by run id how many stages each pipeline has, how many are done, and when the first started."""
+        return {run.id: self.show(run.id).progress for run in pipelines if run.kind == "pipeline"}
 
     def segments(self, run: RunLike, stage: str, *, limit: int = 1000, after: str = "") -> builtins.list[Segment]:
-        """The segments of a split stage, each with its run; `after` continues after the last of the page before."""
+        """List the segments of a split stage with their runs. `after` is the last name of the previous page."""
         path = ("pipelines", id_of(run), "stages", stage, "segments")
         return decoding.items(Segment, self._wire.get(*path, limit=limit, after=after))
 
     def rerun(self, run: RunLike, *, from_stage: str) -> Run[Any]:
-        """A new pipeline that begins at a stage, with the results of the stages before it; they must be DONE."""
-        said = self._wire.post("pipelines", id_of(run), "rerun", body={"from_stage": from_stage})
-        return self._handle(decoding.snapshot(said))
+        """Submit a new pipeline that starts at a stage and reuses the results of the stages before it.
+
+        Raises StageNotDone if one of those stages is not DONE.
+        """
+        answer = self._wire.post("pipelines", id_of(run), "rerun", body={"from_stage": from_stage})
+        return self._handle(decoding.snapshot(answer))

@@ -1,4 +1,4 @@
-"""Streams: events as they happen, over a connection that may break and is taken up again where it was."""
+"""Streams: events as they happen. A stream reconnects when its connection breaks, and continues where it was."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from holdfast.client.transport import Wire
 from holdfast.support.errors import ServerUnavailable
 from holdfast.values.events import Event
 
-TRIES = 5  # in a row that may bring nothing
+TRIES = 5  # how many failed connections in a row end the stream
 PAUSE = 0.5
 
 
 def follow(wire: Wire, path: tuple[str, ...], *, after: str | None, **query: Any) -> Iterator[tuple[str, Event]]:
-    """Events with their cursors, until the server says that there will be no more."""
+    """Yield events with their cursors until the server ends the stream."""
     tries = 0
     while True:
         try:
@@ -30,9 +30,9 @@ def follow(wire: Wire, path: tuple[str, ...], *, after: str | None, **query: Any
                     if name == "end":
                         return
                     if name == "message":
-                        said = json.loads(data)
-                        after = said["cursor"]
-                        yield said["cursor"], decoding.value(Event, said)
+                        event = json.loads(data)
+                        after = event["cursor"]
+                        yield event["cursor"], decoding.value(Event, event)
         except ServerUnavailable:
             tries += 1
             if tries == TRIES:
@@ -41,7 +41,7 @@ def follow(wire: Wire, path: tuple[str, ...], *, after: str | None, **query: Any
 
 
 def frames(lines: Iterator[str]) -> Iterator[tuple[str, str]]:
-    """(event, data) of each frame of server-sent events; one that has no data is none."""
+    """Yield (event, data) for each frame of server-sent events; frames without data are skipped."""
     name = "message"
     data: list[str] = []
     for line in lines:

@@ -1,4 +1,4 @@
-"""The wire: requests to a server, and its problems as the errors that they are."""
+"""Transport: sends requests to a server, and raises its problems as Holdfast's errors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from holdfast.support.errors import (
 try:
     import httpx
 except ImportError as error:  # pragma: no cover
-    raise InvalidSetting(f"{error}; the client needs: pip install 'holdfast[web]'") from error
+    raise InvalidSetting(f"the client needs more packages ({error}): run pip install 'holdfast[web]'") from error
 
 BLOCK = 1 << 16
 
@@ -42,19 +42,19 @@ KNOWN = _known()
 
 
 class Wire:
-    """One server's API."""
+    """The connection to the API of one server."""
 
     def __init__(self, url: str, *, token: str | None, timeout: float) -> None:
-        self.url, brought = _place(url)
-        secret = token or brought or os.environ.get("HOLDFAST_TOKEN")
+        self.url, url_token = _parse(url)
+        secret = token or url_token or os.environ.get("HOLDFAST_TOKEN")
         if secret is not None and not (secret.isascii() and secret.isprintable()):
-            raise InvalidSetting("a token is printable ASCII: a header can say nothing else")
+            raise InvalidSetting("a token must be printable ASCII, because it is sent as a header")
         headers = {"Authorization": f"Bearer {secret}"} if secret else {}
         self._timeout = timeout
         self._http = httpx.Client(headers=headers, timeout=timeout)
 
     def get(self, *path: str, **query: Any) -> Any:
-        # An answer that is asked to wait for news may take that much longer.
+        # If the server is asked to wait for events, its answer may take that much longer.
         return self._json("GET", path, query=query, timeout=self._timeout + float(query.get("wait") or 0))
 
     def post(self, *path: str, body: Any = None, headers: Mapping[str, str] | None = None) -> Any:
@@ -65,10 +65,10 @@ class Wire:
 
     @contextlib.contextmanager
     def stream(self, *path: str, headers: Mapping[str, str] | None = None, **query: Any) -> Iterator[httpx.Response]:
-        """A response whose body is read as it comes; its timeouts are for the silence between two parts of it."""
-        with self._told():
-            asked = self._http.build_request("GET", self._at(path), params=_given(query), headers=dict(headers or {}))
-            response = self._http.send(asked, stream=True)
+        """Open a response whose body is read as it arrives. The timeout applies between two parts of the body."""
+        with self._errors():
+            request = self._http.build_request("GET", self._at(path), params=_given(query), headers=dict(headers or {}))
+            response = self._http.send(request, stream=True)
             try:
                 if response.status_code >= 400:
                     response.read()
@@ -90,7 +90,7 @@ class Wire:
         headers: Mapping[str, str] | None = None,
         timeout: float | None = None,
     ) -> Any:
-        with self._told():
+        with self._errors():
             content = None if body is None else _json(body)
             sent = {"Content-Type": "application/json"} if body is not None else {}
             response = self._http.request(
@@ -108,30 +108,33 @@ class Wire:
         try:
             return response.json()
         except ValueError:
-            raise ServerUnavailable(f"{self.url} answers, but what is there is no Holdfast") from None
+            raise ServerUnavailable(f"{self.url} answers, but not as a Holdfast server; check the URL") from None
 
     def _at(self, path: tuple[str, ...]) -> str:
         return f"{self.url}/api/{'/'.join(map(_part, path))}"
 
     @contextlib.contextmanager
-    def _told(self) -> Iterator[None]:
+    def _errors(self) -> Iterator[None]:
+        """Raise errors of the HTTP client as Holdfast's."""
         try:
             yield
         except httpx.TimeoutException as error:
-            raise ServerUnavailable(f"{self.url} does not answer in time") from error
+            raise ServerUnavailable(f"{self.url} did not answer in time") from error
         except httpx.HTTPError as error:
             raise ServerUnavailable(f"{self.url} can't be reached: {error}") from error
         except httpx.InvalidURL as error:
-            raise InvalidSetting(f"{self.url} is no URL: {error}") from error
+            raise InvalidSetting(f"{self.url} is not a valid URL: {error}") from error
 
 
 def error_of(response: httpx.Response) -> HoldfastError:
-    """The error that a problem is, of the class that the engine would have raised."""
+    """Return the error for a problem response, of the same class that `Holdfast` would have raised."""
     try:
         problem = response.json()
         code, detail = str(problem["code"]), str(problem["detail"])
     except (ValueError, KeyError, TypeError):
-        return ServerUnavailable(f"{response.url.host} answers {response.status_code}, and is no Holdfast")
+        return ServerUnavailable(
+            f"{response.url.host} answers {response.status_code}, but not as a Holdfast server; check the URL"
+        )
     match code:
         case "queue_full":
             after = timedelta(seconds=problem["retry_after"])
@@ -148,28 +151,28 @@ def error_of(response: httpx.Response) -> HoldfastError:
     return ServerRefused(detail, problem=code)
 
 
-def _place(url: str) -> tuple[str, str | None]:
-    """Where the server is, and the token that the URL brings along, if it does."""
+def _parse(url: str) -> tuple[str, str | None]:
+    """Split a URL into the address of the server and the token in its query, if there is one."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise InvalidSetting(f"{url.partition('?')[0]!r} is no server's URL; write http://host:port")
+        raise InvalidSetting(f"{url.partition('?')[0]!r} is not the URL of a server; write http://host:port")
     token = next(iter(parse_qs(parts.query).get("token", ())), None)
     path = parts.path.rstrip("/").removesuffix("/api")
     if parts.username is not None:
-        raise InvalidSetting("a server's URL has no user and no password; give a token")
+        raise InvalidSetting("the URL of a server can't contain a user or password; give a token instead")
     return urlunsplit((parts.scheme, parts.netloc, path, "", "")), token
 
 
 def _json(body: Any) -> str:
-    """As the engine writes arguments: an instant, a UUID or a model as its text or its fields."""
+    """Encode a body as `Holdfast` encodes arguments: datetimes, UUIDs and models as their text or fields."""
     try:
         return json.dumps(body, default=partial(pydantic_core.to_jsonable_python, bytes_mode="base64"))
     except (TypeError, ValueError, RecursionError) as error:
-        raise NotSerialisable(f"this can't be sent as JSON: {error}") from None
+        raise NotSerialisable(f"the arguments can't be sent as JSON: {error}") from None
 
 
 def _part(name: str) -> str:
-    """A name as one part of a path; what would lead elsewhere is a name like any other."""
+    """Quote a name as one part of a path; dots are quoted, too, so that `..` stays a name."""
     return quote(name, safe="") if name.strip(".") else name.replace(".", "%2E")
 
 

@@ -1,8 +1,8 @@
-"""Holdfast in a Django project: the database is one of Django's, in its tests, too.
+"""Holdfast in a Django project: it uses one of Django's databases, and the test database in tests.
 
     hf = holdfast.django.Holdfast()           # DATABASES["default"]
 
-Add "holdfast.django" to INSTALLED_APPS, and `manage.py holdfast` is the command line.
+Add "holdfast.django" to INSTALLED_APPS to get the command line as `manage.py holdfast`.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ WHICH = ("ENGINE", "NAME", "HOST", "PORT", "USER")
 
 
 class Holdfast(app.Holdfast):
-    """Background work on one of Django's databases.
+    """Background jobs stored in one of Django's databases.
 
-    `alias` is its name in DATABASES. Django's settings are read at the first use, so in `manage.py test` and with
-    pytest-django this is the test database. If Django changes its database later, nothing more is written, and
-    WrongDatabase says so. `manage.py migrate` makes the tables.
+    `alias` is its name in DATABASES. Django's settings are read at the first use, so `manage.py test` and pytest-django
+    use the test database. If Django changes its database later, Holdfast writes nothing and raises WrongDatabase.
+    `manage.py migrate` creates the tables.
 
-    All other arguments are those of `holdfast.Holdfast`; `HOLDFAST_URL` is not used.
+    All other arguments are those of `holdfast.Holdfast`. `HOLDFAST_URL` is not used.
     """
 
     def __init__(self, alias: str = "default", **given: Any) -> None:
@@ -48,9 +48,9 @@ class Holdfast(app.Holdfast):
         super().__init__(**given)
 
     def start(self, *, wait: timedelta | float = 0) -> None:
-        """Connect and see that the tables are there. Called by everything that needs them.
+        """Connect, and check or create the tables. Every method that needs the database calls this.
 
-        `wait` is how long to wait for a database that restarts or is not up yet.
+        `wait` is how long to wait for a database that is starting.
         """
         self._bind()
         super().start(wait=wait)
@@ -71,7 +71,7 @@ class Holdfast(app.Holdfast):
         self._opened = store
 
     def _open(self, engine: Any) -> None:
-        """Read nothing yet: where Django's tests run, they have not changed the database when this is imported."""
+        """Open nothing yet: when this is imported, Django has not switched to its test database."""
         with contextlib.suppress(InvalidSetting):
             self._set_url(django_bridge.url_of(self.alias))
         django_bridge.remember()
@@ -81,10 +81,10 @@ class Holdfast(app.Holdfast):
             post_migrate.connect(self._migrated)
 
     def _migrated(self, using: str, **_: Any) -> None:
-        """Make our tables when Django has made its own."""
+        """Create Holdfast's tables after `manage.py migrate`."""
         if (
             using == self.alias
-            and self.settings.migrate
+            and self.settings.auto_migrate
             and not django_bridge.is_in_memory(django_bridge.database(using))
         ):
             self.start()
@@ -106,7 +106,7 @@ class Holdfast(app.Holdfast):
             store = connect.open_store(self.settings, engine=None, clock=self.clock, ids=self.ids)
             store.check = lambda: self._require_same(which)
             testing = django_bridge.is_testing()
-            # Django's runner drops or copies the test database, and a server does neither while we are connected.
+            # Django's test runner drops or copies the test database, which needs all connections to be closed.
             store.keeps_idle = not testing
             old, self.started = self._opened, False
             self._use(store)
@@ -123,13 +123,13 @@ class Holdfast(app.Holdfast):
             raise self._changed(which)
 
     def _require_right(self, which: tuple[object, ...]) -> None:
-        """Follow Django to its test database, and nowhere else."""
+        """Raise WrongDatabase unless this is the first database, or the change to Django's test database."""
         testing = django_bridge.is_testing()
         if testing and not django_bridge.is_test_database(self.alias):
             raise WrongDatabase(
-                f"Django's tests run in this process, and its database {self.alias!r} is {which[1]}, which is not a "
+                f"Django's tests run in this process, but its database {self.alias!r} is {which[1]}, which is not a "
                 "test database; nothing was written. Let the test use the database (pytest-django: mark it with "
-                "django_db), and use Holdfast only in tests, not where modules are imported"
+                "django_db), and use Holdfast only inside tests, not when modules are imported"
             )
         if self._bound_in_tests is None or not self.started:
             return
@@ -141,7 +141,7 @@ class Holdfast(app.Holdfast):
 
     def _changed(self, before: tuple[object, ...]) -> WrongDatabase:
         return WrongDatabase(
-            f"Django's database {self.alias!r} was {before[1]} when this Holdfast was first used, and now is "
+            f"Django's database {self.alias!r} was {before[1]} when this Holdfast was first used, and is now "
             f"{self._which()[1]}; nothing was written. Stop workers and threads before a test ends, and don't use "
             "Holdfast after the tests"
         )

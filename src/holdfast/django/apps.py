@@ -1,4 +1,4 @@
-"""The application `holdfast.django` of a Django project."""
+"""The Django application `holdfast.django`."""
 
 from __future__ import annotations
 

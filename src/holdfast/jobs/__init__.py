@@ -1,1 +1,1 @@
-"""Jobs: functions that become runs, their options and what they may ask of their run."""
+"""Jobs: functions that Holdfast runs, their options, and the context they receive."""

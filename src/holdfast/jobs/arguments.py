@@ -1,4 +1,4 @@
-"""Arguments: a function's signature as the shape of what may be stored, and back; the same for its result."""
+"""Arguments: convert the arguments and the result of a function to JSON and back, as its signature says."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from holdfast.support.validation import MAX_KEY, is_name
 KeySpec = str | Callable[..., str | None]
 
 _BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-CONTEXTS = ("ctx", "context")  # what people call it
-_AS_JSON = (Any, str, int, float, bool)  # the same from JSON as from Python
+CONTEXTS = ("ctx", "context")  # usual names of a context parameter
+_AS_JSON = (Any, str, int, float, bool)  # types whose values are the same in JSON and in Python
 _CONFIG = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
 
 
 class Arguments:
-    """What one function takes, apart from its context, and what it returns.
+    """The parameters of one function, without its context, and its result.
 
-    `types` are those of parameters that the function itself does not annotate.
+    `types` gives the types of parameters that the function does not annotate.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class Arguments:
             del parameters[self.context_name]
         for parameter in parameters.values():
             if parameter.kind not in _BY_NAME:
-                raise InvalidPolicy(f"{self.of}: parameter {parameter} can't be stored by name; use plain parameters")
+                raise InvalidPolicy(f"{self.of}: parameter {parameter} can't be stored by name; use named parameters")
         self.names = tuple(parameters)
         self._signature = inspect.Signature(list(parameters.values()))
         fields = {
@@ -53,18 +53,15 @@ class Arguments:
             else NotRequired[hints.get(name, Any)]
             for name, parameter in parameters.items()
         }
-        make: Any = TypedDict  # built from a signature, so mypy can't know its fields
-        shape = make("Arguments", fields)
-        shape.__pydantic_config__ = ConfigDict(extra="forbid", **_CONFIG)
         try:
-            self._adapter: TypeAdapter[dict[str, Any]] = _new_adapter(shape)
+            self._adapter = _arguments_adapter(fields)
             self.result = Shape(hints.get("return", Any), unresolved=_unresolved(fn, hints))
         except (PydanticSchemaGenerationError, PydanticUserError) as error:
             first_line = str(error).splitlines()[0]
             raise InvalidPolicy(f"{self.of}: a type in its signature can't be stored as JSON: {first_line}") from error
 
     def named(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments by their names; a TypeError, as from the function itself, when they do not fit."""
+        """Return the arguments by name, or raise TypeError, as a call would, if they do not match the signature."""
         try:
             return dict(self._signature.bind(*args, **kwargs).arguments)
         except TypeError as error:
@@ -72,14 +69,17 @@ class Arguments:
 
     @property
     def lost_context(self) -> str:
-        """What to say of a context whose type is not known here: by its type alone it is told from an argument."""
+        """A hint for error messages if a parameter looks like a context but has no resolvable annotation.
+
+        Only its annotation tells a context from an argument.
+        """
         lost = next((name for name in CONTEXTS if name in self.names and name not in self.hints), None)
         if lost is None or self.context_name is not None:
             return ""
-        return f"; if {lost} is its context, annotate it with holdfast.Context, imported outside TYPE_CHECKING"
+        return f"; if {lost} is the context, annotate it with holdfast.Context, imported outside TYPE_CHECKING"
 
     def encode(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, max_bytes: int) -> tuple[str, dict[str, Any]]:
-        """JSON text of the arguments and the validated values, or a clear error."""
+        """Return the arguments as JSON text and as validated values, or raise an error that names the argument."""
         try:
             given = self.named(args, kwargs)
         except TypeError as error:
@@ -91,30 +91,30 @@ class Arguments:
         try:
             text = self._adapter.dump_json(values, warnings="error", by_alias=True).decode()
             json_text.check(text, what=f"{self.of}: the arguments")
-            again = self._adapter.validate_json(text)
+            restored = self._adapter.validate_json(text)
         except json_text.NOT_JSON as error:
             raise json_text.not_json(error, what=f"{self.of}: the arguments") from None
         for name, value in values.items():
-            if told := json_text.difference(value, again.get(name)):
+            if difference := json_text.difference(value, restored.get(name)):
                 raise NotSerialisable(
-                    f"{self.of}: argument {name!r} would not come back from JSON as it went in: {told}; "
+                    f"{self.of}: argument {name!r} would change when stored as JSON: {difference}; "
                     "annotate the parameter with its type"
                 )
         if len(text.encode()) > max_bytes:
             raise TooLarge(
-                f"{self.of}: the arguments take {len(text.encode()):,} bytes of JSON, {max_bytes:,} are allowed"
+                f"{self.of}: the arguments take {len(text.encode()):,} bytes of JSON; {max_bytes:,} are allowed"
             )
         return text, values
 
     def decode(self, text: str) -> dict[str, Any]:
-        """The values as they went in, or InvalidArguments when the signature has changed since."""
+        """Return the stored values, or raise InvalidArguments if they no longer match the signature."""
         try:
             return self._adapter.validate_json(text)
         except ValidationError as error:
             raise InvalidArguments(f"{self.of}: {_faults(error)}") from None
 
     def from_json(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Arguments that came as JSON, as the types that the signature names; what names no parameter stays."""
+        """Convert arguments from JSON values to the types in the signature; unknown names stay as they are."""
         return {name: self._from_json(name, value) for name, value in given.items()}
 
     def _from_json(self, name: str, value: Any) -> Any:
@@ -126,11 +126,11 @@ class Arguments:
             raise InvalidArguments(f"{self.of}: {_faults(error, within=name)}") from None
 
     def encode_result(self, value: Any, *, max_bytes: int) -> tuple[str, Any]:
-        """JSON text of what the function returned and the value that comes back from it, or a clear error."""
+        """Return a result as JSON text and as the value restored from it; raise NotSerialisable or TooLarge."""
         return self.result.encode(value, what=f"the result of {self.of}", max_bytes=max_bytes)
 
     def encode_finish(self, value: Any, *, max_bytes: int) -> tuple[str, Any]:
-        """The same for what `ctx.finish` is given: of a function that returns None, any plain JSON."""
+        """Do the same for the result given to `ctx.finish`; a function annotated with None may give any plain JSON."""
         shape = plain() if self.result.hint in (None, type(None)) else self.result
         return shape.encode(value, what=f"the result of {self.of}", max_bytes=max_bytes)
 
@@ -142,9 +142,9 @@ class Arguments:
 
 
 class Shape:
-    """The values that an annotation allows, as JSON text and back. A value that would not come back equal is refused.
+    """Converts values of one annotation to JSON text and back. It refuses values that would not come back equal.
 
-    `unresolved` says that there is an annotation whose name is not known here.
+    `unresolved` is true if there is an annotation that can't be resolved.
     """
 
     def __init__(self, hint: Any = Any, *, unresolved: bool = False) -> None:
@@ -154,7 +154,7 @@ class Shape:
         self._unresolved = unresolved
 
     def encode(self, value: Any, *, what: str, max_bytes: int) -> tuple[str, Any]:
-        """Its JSON text and the value that comes back from it, or NotSerialisable or TooLarge."""
+        """Return a value as JSON text and as restored from it; raise NotSerialisable or TooLarge."""
         try:
             data = self._write(value, warnings="none", by_alias=True)
             text = data.decode()
@@ -162,19 +162,19 @@ class Shape:
             raise json_text.not_json(error, what=what) from None
         json_text.check(text, what=what)
         if len(data) > max_bytes:
-            raise TooLarge(f"{what} takes {len(data):,} bytes of JSON, {max_bytes:,} are allowed")
+            raise TooLarge(f"{what} takes {len(data):,} bytes of JSON; {max_bytes:,} are allowed")
         try:
-            again = self._read(data)
-        except Exception as error:  # a validator of the user's own may raise anything
+            restored = self._read(data)
+        except Exception as error:  # a custom validator may raise anything
             differs = json_text.difference(value, json_text.load(text)) or f"it is of type {type(value).__name__}"
             fault = _faults(error) if isinstance(error, ValidationError) else repr(error)
-            raise NotSerialisable(f"{what} does not fit its annotation: {differs} ({fault})") from None
-        if told := json_text.difference(value, again):
-            raise NotSerialisable(f"{what} would not come back from JSON as it went in: {told}; {self._remedy}")
-        return text, again
+            raise NotSerialisable(f"{what} does not match its annotation: {differs} ({fault})") from None
+        if difference := json_text.difference(value, restored):
+            raise NotSerialisable(f"{what} would change when stored as JSON: {difference}; {self._remedy}")
+        return text, restored
 
     def decode(self, text: str) -> Any:
-        """The value as its type says; as plain JSON where it no longer fits."""
+        """Return the value in its annotated type, or as plain JSON if it no longer matches the annotation."""
         try:
             return self._read(text)
         except ValidationError:
@@ -183,14 +183,14 @@ class Shape:
     @property
     def _remedy(self) -> str:
         if self._unresolved:
-            return "its annotation can't be resolved: import the type outside TYPE_CHECKING"
+            return "its annotation can't be resolved, so import the type outside TYPE_CHECKING"
         if self.hint is Any or isinstance(self.hint, typing.TypeVar):
             return "annotate the function's result with its type"
-        return "return what the annotation says, or annotate the exact type"
+        return "return a value of the annotated type, or annotate the exact type"
 
 
 def shape_of(fn: Callable[..., Any]) -> Shape:
-    """How the results of a step's function are stored."""
+    """Return the shape of the results of a step's function."""
     if isinstance(fn, type):
         return _shape(fn)
     hints = _hints(fn)
@@ -208,19 +208,38 @@ def _shape(hint: Any) -> Shape:
 
 def _adapter(hint: Any) -> TypeAdapter[Any]:
     try:
-        return _known_adapter(hint, repr(hint))  # unions in another order are equal, but print differently
+        return _known_adapter(hint, repr(hint))  # unions in a different order compare equal but have different reprs
     except TypeError:  # not hashable
         return _new_adapter(hint)
 
 
-@lru_cache(maxsize=256)  # a step's function is looked at each time that it is called
+@lru_cache(maxsize=256)  # every call of a step needs the adapter of its function
 def _known_adapter(hint: Any, printed: str) -> TypeAdapter[Any]:
     return _new_adapter(hint)
 
 
+def _arguments_adapter(fields: dict[str, Any]) -> TypeAdapter[dict[str, Any]]:
+    try:
+        return _known_arguments_adapter(tuple(fields.items()), repr(fields))
+    except TypeError:  # not hashable
+        return _new_arguments_adapter(fields)
+
+
+@lru_cache(maxsize=256)
+def _known_arguments_adapter(fields: tuple[tuple[str, Any], ...], printed: str) -> TypeAdapter[dict[str, Any]]:
+    return _new_arguments_adapter(dict(fields))
+
+
+def _new_arguments_adapter(fields: dict[str, Any]) -> TypeAdapter[dict[str, Any]]:
+    make: Any = TypedDict  # built from a signature, so mypy can't know its fields
+    shape = make("Arguments", fields)
+    shape.__pydantic_config__ = ConfigDict(extra="forbid", **_CONFIG)
+    return _new_adapter(shape)
+
+
 def _new_adapter(hint: Any) -> TypeAdapter[Any]:
-    # A type of its own: pydantic refuses a configuration for a dataclass, and gives it to one inside another type.
-    make: Any = typing.NewType  # of a type that mypy can't know
+    # Pydantic refuses a configuration for a dataclass itself, but applies it to a dataclass inside a NewType.
+    make: Any = typing.NewType  # mypy can't know the type
     return TypeAdapter(make("Value", hint), config=_CONFIG)
 
 
@@ -235,7 +254,7 @@ def _is_subclass(kind: Any, of: Any) -> bool:
 
 
 def _hints(fn: Callable[..., Any]) -> dict[str, Any]:
-    """The annotations as types; one that can't be resolved (a name for type checkers only) says nothing."""
+    """Return the annotations as types, without those that can't be resolved (imported only under TYPE_CHECKING)."""
     fn = _plain_function(fn)
     try:
         return get_type_hints(fn, include_extras=True)
@@ -249,7 +268,7 @@ def _hints(fn: Callable[..., Any]) -> dict[str, Any]:
 
 
 def _plain_function(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """The function that has the annotations: below decorators, partials and objects that can be called."""
+    """Return the function with the annotations, inside decorators, partials and callable objects."""
     fn = inspect.unwrap(fn)
     if isinstance(fn, partial):
         return _plain_function(fn.func)
@@ -268,28 +287,28 @@ def _faults(error: ValidationError, *, within: str | None = None) -> str:
 
 @cache
 def plain() -> Shape:
-    """Values without an annotation: plain JSON."""
+    """Return the shape of values without an annotation: plain JSON."""
     return Shape()
 
 
 def check_key(key: KeySpec | None, names: tuple[str, ...], job: str, *, what: str = "key") -> None:
-    """Refuse a key (or what is spelled like one) that names no parameter."""
+    """Raise InvalidPolicy if a key (or an option in the same notation) names no parameter."""
     if isinstance(key, str) and "{" in key:
         try:
             wanted = {field.partition(".")[0].partition("[")[0] for _, field, _, _ in Formatter().parse(key) if field}
         except ValueError as error:
-            raise InvalidPolicy(f"job {job}: {what}={key!r} is no template: {error}") from None
+            raise InvalidPolicy(f"job {job}: {what}={key!r} is not a valid template: {error}") from None
         if unknown := wanted - set(names):
             raise InvalidPolicy(f"job {job}: {what}={key!r} names no parameter: {', '.join(sorted(unknown))}")
     elif isinstance(key, str) and key not in names:
         known = ", ".join(names) or "none"
         raise InvalidPolicy(
-            f"job {job}: {what}={key!r} names no parameter (there are: {known}); a template has braces: '{{tenant}}'"
+            f"job {job}: {what}={key!r} names no parameter (known: {known}); a template needs braces: '{{tenant}}'"
         )
 
 
 def key_from(spec: KeySpec | None, values: Mapping[str, Any], job: str, *, what: str = "key") -> str | None:
-    """`document_id` → `document_id:doc-1`; a template is filled in; a function is asked."""
+    """Make a key: `document_id` becomes `document_id:doc-1`, a template is filled in, a function is called."""
     try:
         match spec:
             case None:
@@ -301,10 +320,11 @@ def key_from(spec: KeySpec | None, values: Mapping[str, Any], job: str, *, what:
             case function:
                 key = function(**values)
     except Exception as error:
-        # A function of the user's own may raise anything.
-        raise InvalidArguments(f"job {job}: its {what} can't be made from these arguments: {error!r}") from error
+        # A custom function may raise anything.
+        raise InvalidArguments(f"job {job}: its {what} can't be computed from these arguments: {error!r}") from error
     if key is not None and not is_name(key, max_length=MAX_KEY):
         raise InvalidArguments(
-            f"job {job}: a {what} has 1 to {MAX_KEY} characters (this has {len(key)}), none NUL or half a character"
+            f"job {job}: a {what} must have 1 to {MAX_KEY} characters (this has {len(key)}), without NUL or lone "
+            "surrogates"
         )
     return key

@@ -1,9 +1,9 @@
-"""Children: runs that a run submits, and may wait for without holding a worker.
+"""Children: runs that another run submits, and can wait for without occupying a worker.
 
-    parent ──submit_child──▶ child          remembered: a later attempt of the parent gets the same one
-    parent ──gather──▶ waits ──▶ ready      when all of them have ended; it begins anew, after its remembered steps
+    parent ──submit_child──▶ child          stored: a later attempt of the parent gets the same child
+    parent ──gather──▶ waits ──▶ ready      when all children have ended; the parent starts again, with its stored steps
 
-A child is known by its parent and its name, or by its number where it has none.
+A child is identified by its parent and its name, or by its number if it has no name.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ class Child(Generic[R]):
 
 
 class Waiting(BaseException):
-    """This attempt ends here; the run goes on when these runs have ended.
+    """Raised to end this attempt; the run continues when these runs have ended.
 
-    Not an Exception: code that goes on after any error must not go on after this.
+    It is not an Exception, so that `except Exception` in a job does not catch it.
     """
 
     def __init__(self, run_ids: Sequence[str]) -> None:
@@ -51,7 +51,10 @@ class Waiting(BaseException):
 
 
 def waited_for(error: BaseException) -> tuple[str, ...]:
-    """The runs for which an attempt ended here, if that is all that it ended for; a task group may have several."""
+    """Return the runs that an attempt waits for, or none if it also ended for another reason.
+
+    A task group can raise Waiting several times.
+    """
     match error:
         case Waiting():
             return error.run_ids
@@ -62,40 +65,42 @@ def waited_for(error: BaseException) -> tuple[str, ...]:
 
 
 def named(job: Job[..., Any], numbers: Iterator[int]) -> tuple[str, Options]:
-    """What a child is called, and its options without what names it. Only one without a name takes a number."""
+    """Return the name of a child and its options without that name. A child without a name gets the next number."""
     if not isinstance(job, Job):
-        raise InvalidPolicy(f"write ctx.submit_child(job, …): a job and its arguments, not {job!r}")
+        raise InvalidPolicy(f"ctx.submit_child takes a job and its arguments, not {job!r}")
     options = job.options
     if options.connection is not None:
-        raise InvalidPolicy("a child is submitted in a transaction of its own; it can't join another")
-    # Not unique: given another's run, a later attempt would find no child of its own and submit one more.
+        raise InvalidPolicy("a child can't be submitted in a caller transaction; leave out connection=…")
+    # Ignore `unique`: if it returned a run of another parent, a later attempt would find no child and submit another.
     options = replace(options, unique=None)
     name = options.idempotency_key
     if name is None:
         return str(next(numbers)), options
     if name.isdigit() or len(name) > MAX_NAME:
-        raise InvalidPolicy(f"{name!r} can't name a child: children without a name have numbers")
+        raise InvalidPolicy(f"{name!r} can't name a child: a name must not be a number or exceed {MAX_NAME} characters")
     return name, replace(options, idempotency_key=None)
 
 
 def submit(tx: Transaction, lease: Lease, submission: Submission, *, name: str, renumber: Renumber) -> str:
-    """The id of the child of that name: the one that there is, else a new one; LeaseLost if the parent is not ours.
+    """Return the id of the child of that name, existing or new; raise LeaseLost if the parent's lease is lost.
 
-    `renumber` gives a submission a new id, and the stages of a pipeline with it.
+    `renumber` gives the submission a new id, and also the stages of a pipeline.
     """
     if submission.build is not None:
-        # Asked for by each attempt of the parent, one that always fails would be made for ever.
-        raise InvalidPolicy(f"build {submission.job} is no one's child; let a child wait for it: after=[…of(…)]")
-    # The lease stays locked until this is committed, so no one else submits children of this run meanwhile.
+        # Every attempt of the parent would request it again, so a build that always fails would be built forever.
+        raise InvalidPolicy(
+            f"build {submission.job} can't be a child; let a child depend on it: depends_on=[build.request(…)]"
+        )
+    # The lease stays locked until the commit, so no other transaction submits children of this run meanwhile.
     require_lease(tx, lease)
-    found = tx.one("find_child", parent_id=lease.run_id, name=name)
-    if found is not None:
-        if found["job"] != submission.job:
+    existing = tx.one("find_child", parent_id=lease.run_id, name=name)
+    if existing is not None:
+        if existing["job"] != submission.job:
             raise InvalidPolicy(
-                f"child {name} of run {lease.run_id} was {found['job']} before and is {submission.job} now; "
-                "name children that do not always come in the same order: job.using(idempotency_key=…)"
+                f"child {name} of run {lease.run_id} was {existing['job']} in an earlier attempt and is "
+                f"{submission.job} now; if the order varies, name each child: job.using(idempotency_key=…)"
             )
-        return str(found["id"])
+        return str(existing["id"])
     kind = submission.kind or CHILD
     child = replace(submission, kind=kind, parent_id=lease.run_id, stage=CHILD, segment=name)
     return submit_one(tx, renumber(child, new_id=tx.new_id))
@@ -104,15 +109,15 @@ def submit(tx: Transaction, lease: Lease, submission: Submission, *, name: str, 
 def gathered(
     children: Sequence[Child[Any]], found: Sequence[Result], *, return_exceptions: bool, kept: str | None
 ) -> list[Any]:
-    """What the children came to, in order; Waiting if some have not ended, RunFailed for the first that failed.
+    """Return the results of the children, in order; raise Waiting if some have not ended, or RunFailed if one failed.
 
-    `kept` is the key that no one else can have while we wait.
+    `kept` is the key that this run keeps while it waits.
     """
     by_id = {result.run_id: result for result in found}
     if kept is not None and (stuck := [child for child in children if child.key == kept and child.id not in by_id]):
         raise InvalidPolicy(
-            f"child {stuck[0].name} can't start before this run lets key {kept} go, and with key_order='strict' it "
-            "keeps the key while it waits"
+            f"child {stuck[0].name} can't start before this run releases key {kept}, and with key_order='strict' this "
+            "run keeps the key while it waits; use another key or key_order='due'"
         )
     if len(by_id) < len({child.id for child in children}):
         raise Waiting(list(dict.fromkeys(child.id for child in children)))
@@ -133,4 +138,4 @@ def _answer(child: Child[Any], ended: Result) -> Any:
 def checked(children: Sequence[Any]) -> None:
     for child in children:
         if not isinstance(child, Child):
-            raise InvalidPolicy(f"gather takes what submit_child gave, not {child!r}")
+            raise InvalidPolicy(f"gather takes the children that submit_child returned, not {child!r}")

@@ -1,4 +1,4 @@
-"""Context: what a job function may ask of its run. It is injected where a parameter is annotated with it."""
+"""Context: gives a job function access to its run. It is passed to the parameter that is annotated with it."""
 
 from __future__ import annotations
 
@@ -25,86 +25,87 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Fence:
-    """A token for the user's own conditional writes: a later attempt of the same run has a larger one."""
+    """A fencing token for your own conditional writes. The number grows with every claim of the run."""
 
     run_id: str
-    attempt: int
+    claim: int
 
     def __str__(self) -> str:
-        return f"{self.run_id}:{self.attempt}"
+        return f"{self.run_id}:{self.claim}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunInfo:
-    """What a running job knows of its own run."""
+    """The run of a job function, as it was when it started."""
 
     id: str
     job: str
     queue: str
     key: str | None
     tags: dict[str, str]
+    claim: int
     attempt: int
-    tries: int
     created_at: datetime
     started_at: datetime
     deadline_at: datetime | None
     again_of: str | None
-    needed: tuple[str, ...] = ()
-    """The runs that it waited for, in the order in which `after` named them."""
+    depends_on: tuple[str, ...] = ()
+    """The runs that it depended on, in the order of `depends_on`."""
     parent_id: str | None = None
-    """The pipeline that it belongs to, or the run that submitted it."""
+    """The pipeline that the run belongs to, or the run that submitted it."""
     stage: str | None = None
     segment: str | None = None
     stage_version: str | None = None
 
 
 class Context(ABC):
-    """The run, from inside."""
+    """The current run, as its function sees it."""
 
     run: RunInfo
     log: logging.LoggerAdapter[logging.Logger]
 
     @property
     def attempt(self) -> int:
+        """Which attempt of the run this is, from 1 to `max_attempts`. A takeover or a release uses up no attempt."""
         return self.run.attempt
 
     @property
     def fence(self) -> Fence:
-        return Fence(self.run.id, self.run.attempt)
+        return Fence(self.run.id, self.run.claim)
 
     @property
-    def needed(self) -> tuple[Any, ...]:
-        """The results of what `after` named, in that order; None for one that ended without."""
+    def dependencies(self) -> tuple[Any, ...]:
+        """The results of the dependencies, in the order of `depends_on`; None for one that has no result."""
         return ()
 
     @property
     @abstractmethod
     def cancelled(self) -> bool:
-        """Whether the run should stop: it was cancelled, its time is up, or its lease is lost."""
+        """Whether the run should stop: it was cancelled, has timed out, or has lost its lease."""
 
     @abstractmethod
     def check(self) -> None:
-        """Raise if the run should stop; a long loop calls it now and then."""
+        """Raise if the run should stop. Call it regularly in a long loop."""
 
     @abstractmethod
     def step(self, name: str, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call `fn` and remember its result, or give back the result that an earlier attempt remembered.
+        """Call `fn` and store its result, or return the result that an earlier attempt stored.
 
-        Both are equal: a result that would not come back from JSON as it went in fails the run, without another
-        attempt. Annotate `fn` if it returns more than plain JSON. A step that fails is tried again as the
-        job's Retry says. `fn` may be an async function: then await what this returns.
+        Both results are equal: one that would change when stored as JSON fails the run, without a retry. Annotate
+        `fn` if it returns more than plain JSON. A failed step is retried as the job's Retry says. If `fn` is async,
+        await the returned value.
         """
 
     @abstractmethod
     def forget(self, name: str) -> None:
-        """Forget the result of a step that has turned out to be useless, or raise StepNotFound.
+        """Delete the stored result of a step, or raise StepNotFound.
 
-        The next use of its name, in this attempt or a later one, calls its function again.
+        The next step of that name, in this attempt or a later one, calls its function again.
         """
 
     @abstractmethod
     def progress(self, done: float, total: float | None = None, note: str = "") -> None:
-        """Tell how far the work is. Cheap: what is told too often is dropped, but never the last of an attempt."""
+        """Report progress. Frequent calls are cheap: surplus reports are dropped, but never the last of an attempt."""
 
     @overload
     def artifact(  # type: ignore[overload-overlap]
@@ -114,19 +115,19 @@ class Context(ABC):
     def artifact(self, name: str, content: Content) -> Artifact: ...
     @abstractmethod
     def artifact(self, name: str, content: Content) -> Any:
-        """Keep a file with the run: bytes, text, a Path, or a function that is given a Path to write to.
+        """Publish a file of the run: bytes, text, a Path, or a function that writes to the Path it receives.
 
-        A function is called only where there is no such artifact yet, or one that is not as it was written. It may be
-        an async function: then await what this returns.
+        The function is called only if there is no intact artifact of that name. If it is async, await the returned
+        value.
         """
 
     @abstractmethod
     def finish(self, result: Any = None, *, connection: Any) -> None:
-        """End this run well in a transaction of yours: its outcome and your rows are committed together, or neither is.
+        """Mark this run as succeeded in your own transaction, so that its outcome and your rows commit together.
 
-        `connection` is what `using(connection=…)` takes. Commit, then return: nothing can be written for the run any
-        more, and what the function returns is ignored. LeaseLost if the run is no longer ours: then roll back. One
-        that returns without having committed has failed.
+        `connection` is the same as for `using(connection=…)`. Commit before you return, or the run fails with
+        `not_committed`. After this call nothing more can be written for the run, and the return value of the function
+        is ignored. Raise LeaseLost if the lease is lost; then roll back.
         """
 
     @overload
@@ -134,24 +135,24 @@ class Context(ABC):
     @overload
     def segments(self, values: Iterable[T]) -> list[T]: ...
     def segments(self, values: Iterable[Any] | Mapping[str, Any]) -> list[Any] | dict[str, Any]:
-        """What a stage returns for another to be split by: values in order, or by name. Names are checked."""
+        """Return values for another stage to be split by, in order or by name, after checking the names."""
         if isinstance(values, Mapping):
             named = dict(values)
             for name in named:
                 if not is_segment_name(name):
                     raise InvalidArguments(
-                        f"{name!r} can't name a segment: a name has 1 to 200 characters, the last no space"
+                        f"{name!r} can't name a segment: a name has 1 to 200 characters and does not end in a space"
                     )
             return named
         if isinstance(values, str | bytes):
-            raise InvalidArguments("segments are a list or a mapping of values, not text")
+            raise InvalidArguments("segments must be a list or a mapping of values, not text")
         return list(values)
 
     @abstractmethod
     def submit_child(self, job: Job[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Child[T]:
-        """Submit a run that belongs to this one: a later attempt gets the same child, and cancelling this run stops it.
+        """Submit a child of this run. A later attempt gets the same child, and cancelling this run cancels it.
 
-        Children are told apart by their order; `job.using(idempotency_key=…)` gives one a name of its own instead.
+        Children are identified by their order, or by a name that you set with `job.using(idempotency_key=…)`.
         """
 
     @overload
@@ -160,8 +161,8 @@ class Context(ABC):
     def gather(self, *children: Child[T], return_exceptions: bool) -> list[T | RunFailed]: ...
     @abstractmethod
     def gather(self, *children: Child[Any], return_exceptions: bool = False) -> list[Any]:
-        """The results of these children, when all have ended. Until then this attempt ends here and holds no worker;
-        the run then begins anew: what its steps remember is not done again.
+        """Return the results of these children once all have ended.
 
-        A child that failed raises RunFailed, or is given as one with `return_exceptions`.
+        If some have not, this attempt ends here and its worker is free. Later the run starts again; its stored steps
+        are not executed again. A failed child raises RunFailed, or is returned as RunFailed with `return_exceptions`.
         """

@@ -21,7 +21,7 @@ R = TypeVar("R")
 
 
 class Decorator:
-    """What `hf.job(...)` gives: it turns a function into a Job, with the function's own types."""
+    """The decorator that `hf.job(…)` returns; it turns a function into a Job with the same types."""
 
     def __init__(
         self, make: Callable[[Callable[..., Any]], Job[..., Any]], *, register: Callable[[Job[..., Any]], None]
@@ -43,7 +43,7 @@ class Decorator:
 
 
 def decorator(submitter: Submitter, *, name: str | None, options: Options, isolation: Isolation | None) -> Decorator:
-    """Make a function a job, and register it."""
+    """Return a decorator that turns a function into a job and registers it."""
 
     def make(fn: Callable[..., Any]) -> Job[..., Any]:
         chosen = chosen_name(fn, name)
@@ -54,22 +54,20 @@ def decorator(submitter: Submitter, *, name: str | None, options: Options, isola
 
 
 def chosen_name(fn: Callable[..., Any], name: str | None) -> str:
-    """What a function that becomes a job is called, or InvalidPolicy: it is none, or has no name."""
+    """Return the name of the job for a function; raise InvalidPolicy if it is not a function or has no name."""
     if isinstance(fn, Job):
-        raise InvalidPolicy(
-            f"{fn.name} is a job already; to give a job its times, write @hf.schedule(…) above @hf.job(…)"
-        )
+        raise InvalidPolicy(f"{fn.name} is already a job; to schedule a job, write @hf.schedule(…) above @hf.job(…)")
     if not callable(fn):
-        raise InvalidPolicy(f"{fn!r} is no function, so it can't be a job")
+        raise InvalidPolicy(f"{fn!r} is not a function, so it can't be a job")
     if name is None and not hasattr(fn, "__qualname__"):
-        raise InvalidPolicy(f"{fn!r} has no name by itself: give it name=…")
+        raise InvalidPolicy(f"{fn!r} has no name of its own; pass name=…")
     chosen = name_of(fn) if name is None else name
     check_name(chosen, what="a job's name")
     return chosen
 
 
 def name_of(fn: Callable[..., Any]) -> str:
-    """The dotted path of a function; a script's own functions are named after its file, not `__main__`."""
+    """Return the dotted path of a function; functions of a script are named after its file, not `__main__`."""
     module = fn.__module__
     if module in ("__main__", SCRIPT):
         main = sys.modules["__main__"]
@@ -78,14 +76,14 @@ def name_of(fn: Callable[..., Any]) -> str:
     return f"{module}.{fn.__qualname__}".replace(".<locals>", "")
 
 
-def isolation_of(fn: Callable[..., Any], asked: Isolation | None, *, name: str) -> Isolation:
+def isolation_of(fn: Callable[..., Any], isolation: Isolation | None, *, name: str) -> Isolation:
     is_async = inspect.iscoroutinefunction(fn)
-    if asked is None:
+    if isolation is None:
         return "async" if is_async else "thread"
-    if asked not in ("thread", "async", "process"):
-        raise InvalidPolicy(f"job {name}: isolation is 'thread', 'async' or 'process', not {asked!r}")
-    if (asked == "async") != is_async and asked != "process":
+    if isolation not in ("thread", "async", "process"):
+        raise InvalidPolicy(f"job {name}: isolation must be 'thread', 'async' or 'process', not {isolation!r}")
+    if (isolation == "async") != is_async and isolation != "process":
         raise InvalidPolicy(
-            f"job {name}: isolation={asked!r} does not fit {'an async' if is_async else 'a plain'} function"
+            f"job {name}: isolation={isolation!r} does not fit {'an async' if is_async else 'a plain'} function"
         )
-    return asked
+    return isolation

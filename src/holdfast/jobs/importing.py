@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from holdfast.support.errors import NotGuarded
 from holdfast.support.redaction import is_ours
 
-SCRIPT = "__holdfast_main__"  # what the program's own file is called where a run's process imports it
+SCRIPT = "__holdfast_main__"  # the module name under which the process of a run imports the program's main file
 _imported: str | None = None
 
 
 @contextlib.contextmanager
 def importing(place: str) -> Iterator[None]:
-    """Have `refuse_import` refuse, in every thread, while a program is imported for its jobs alone."""
+    """Make `refuse_import` raise, in every thread, while a program is imported only for its jobs."""
     global _imported
     before, _imported = _imported, place
     try:
@@ -25,7 +25,7 @@ def importing(place: str) -> Iterator[None]:
 
 
 def refuse_import(what: str) -> None:
-    """Raise NotGuarded, with the line of the user's code, while a program is only imported."""
+    """Raise NotGuarded, with the line of the user's code, while a program is imported only for its jobs."""
     if _imported is None:
         return
     frame = sys._getframe(1)

@@ -1,4 +1,4 @@
-"""Inline: a context for a job that is called as a plain function. It remembers nothing."""
+"""Inline: the context of a job that is called as a plain function. It stores nothing."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 
 def call_inline(job: Job[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Run a job's function in the caller's own thread, without a run. Its result is checked as a run's would be."""
+    """Call a job's function in the current thread, without a run. Its result is checked like that of a run."""
     refuse_import(f"runs {job.name}")
     given = job.arguments.named(args, kwargs)
     if job.arguments.context_name is not None:
@@ -64,15 +64,15 @@ class InlineContext(Context):
             queue=job.options.queue,
             key=None,
             tags={},
+            claim=1,
             attempt=1,
-            tries=1,
             created_at=now,
             started_at=now,
             deadline_at=None,
             again_of=None,
         )
         self.log = logging.LoggerAdapter(logging.getLogger(f"holdfast.run.{job.name}"), {})
-        self._job, self._retry, self._kept = job, retry, Kept(now)
+        self._job, self._retry, self._artifacts = job, retry, InlineArtifacts(now)
         self._numbers, self._ended = itertools.count(1), dict[str, Any]()
 
     @property
@@ -86,7 +86,7 @@ class InlineContext(Context):
         check_name(name, what="a step's name", max_length=MAX_KEY)
         if inspect.iscoroutinefunction(fn):
             return self._astep(name, fn, args, kwargs)  # type: ignore[return-value]
-        for left in range(self._retry.steps - 1, -1, -1):
+        for left in range(self._retry.step_attempts - 1, -1, -1):
             try:
                 value = fn(*args, **kwargs)
             except Exception as error:
@@ -100,12 +100,12 @@ class InlineContext(Context):
         return self._checked(name, fn, await fn(*args, **kwargs))
 
     def _checked(self, name: str, fn: Callable[..., Any], value: Any) -> Any:
-        """A step's result as a later attempt of a run would get it."""
+        """Return the result of a step as a later attempt of a run would get it."""
         limit = self._job.runtime.settings.max_result_bytes
         return shape_of(fn).encode(value, what=f"the result of step {name!r}", max_bytes=limit)[1]
 
     def forget(self, name: str) -> None:
-        check_name(name, what="a step's name", max_length=MAX_KEY)  # nothing is remembered that could be forgotten
+        check_name(name, what="a step's name", max_length=MAX_KEY)  # there is no stored step to delete
 
     def progress(self, done: float, total: float | None = None, note: str = "") -> None:
         self.log.info("progress %s/%s %s", done, total, note)
@@ -129,15 +129,15 @@ class InlineContext(Context):
         return answers
 
     def finish(self, result: Any = None, *, connection: Any) -> None:
-        # There is no run whose end could be written.
+        # There is no run to finish, so only check the result.
         self._job.arguments.encode_finish(result, max_bytes=self._job.runtime.settings.max_result_bytes)
 
     def artifact(self, name: str, content: Content) -> Any:
-        return create.artifact(self._kept, name, content)
+        return create.artifact(self._artifacts, name, content)
 
 
-class Kept:
-    """Artifacts of a call without a run: they are gone when its context is."""
+class InlineArtifacts:
+    """The artifacts of a call without a run; they are deleted with its context."""
 
     def __init__(self, now: datetime) -> None:
         self._now, self._made = now, dict[str, Artifact]()
@@ -155,7 +155,7 @@ class Kept:
         data = content if isinstance(content, bytes) else content.read_bytes()
         digest = hashlib.sha256(data).hexdigest()
         made = Artifact(
-            run_id="inline", place="inline", name=name, attempt=1, size=len(data), sha256=digest, made_at=self._now
+            run_id="inline", folder="inline", name=name, claim=1, size=len(data), sha256=digest, created_at=self._now
         )
         self._folder.stage(part, Measured(io.BytesIO(data), name=name, max_bytes=len(data)))
         self._folder.publish(part, made.address)

@@ -1,4 +1,4 @@
-"""Jobs: a name, the function behind it, and the policies of its runs."""
+"""Jobs: a function with its name, its options and the methods that submit runs of it."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, Self, TypeVar
 
 from holdfast.jobs.arguments import Arguments, KeySpec, check_key, key_from
-from holdfast.jobs.options import Options, checked_policy, needs
+from holdfast.jobs.options import Options, checked_dependencies, checked_policy
 from holdfast.runs.handle import Run
 from holdfast.runs.submission import Draft, Submission
 from holdfast.support import json_text, telemetry
 from holdfast.support.errors import InvalidArguments, InvalidPolicy
 from holdfast.support.validation import as_duration
-from holdfast.values.builds import Wish
+from holdfast.values.builds import BuildRequest
 from holdfast.values.policies import OUTSIDE, Policy, Unique
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ Isolation = Literal["thread", "async", "process"]
 
 
 class Job(Generic[P, R]):
-    """A job of one Holdfast. Calling it runs the function here and now; `submit` has a worker run it."""
+    """A job of one Holdfast. Calling it executes the function at once; `submit` lets a worker execute it."""
 
     def __init__(
         self,
@@ -48,17 +48,17 @@ class Job(Generic[P, R]):
         check_key(options.rate_key, self.arguments.names, name, what="rate_key")
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Run the function inline, without a run. A context parameter is filled with one that remembers nothing."""
+        """Call the function inline, without a run. Its context, if it has one, stores nothing."""
         from holdfast.jobs.inline import call_inline
 
         return call_inline(self, args, dict(kwargs))  # type: ignore[no-any-return]
 
     def submit(self, *args: P.args, **kwargs: P.kwargs) -> Run[R]:
-        """Queue a run; it is durable when this returns."""
+        """Submit a run; it is durable when this returns."""
         return self._submit(args, kwargs)
 
     def submit_by(self, by: str | None, arguments: Mapping[str, Any]) -> Run[R]:
-        """Queue a run that someone asked for by hand; the audit log names them."""
+        """Submit a run on behalf of an operator, who is named in the audit log."""
         return self._submit((), arguments, by=by)
 
     def _submit(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, by: str | None = None) -> Run[R]:
@@ -73,7 +73,7 @@ class Job(Generic[P, R]):
         return self._handle(await self.submitter.asubmit(self._draft(args, kwargs), connection))
 
     def submit_many(self, arguments: Iterable[Mapping[str, Any]]) -> list[Run[R]]:
-        """Queue a run for each mapping of arguments, all in one transaction or none."""
+        """Submit a run for each mapping of arguments, all in one transaction or none."""
         connection = self.options.connection
         self.submitter.start(self.name, connection)
         return [self._handle(run_id) for run_id in self.submitter.submit_many(self._drafts(arguments), connection)]
@@ -90,7 +90,7 @@ class Job(Generic[P, R]):
 
     def _drafts(self, many: Iterable[Mapping[str, Any]]) -> list[Draft]:
         if self.options.idempotency_key is not None:
-            raise InvalidPolicy("an idempotency key names one run; submit_many makes several")
+            raise InvalidPolicy("an idempotency key identifies one run, but submit_many submits several")
         return [self._draft((), arguments) for arguments in _listed(many)]
 
     def _handle(self, run_id: str) -> Run[R]:
@@ -105,22 +105,22 @@ class Job(Generic[P, R]):
         key: KeySpec | None = None,
         delay: timedelta | float | None = None,
         due_at: datetime | None = None,
-        after: Iterable[Any] | Mapping[Any, bool] | None = None,
+        depends_on: Iterable[Any] | Mapping[Any, bool] | None = None,
         idempotency_key: str | None = None,
         rate_key: KeySpec | None = None,
         unique: Unique | None = None,
         tags: Mapping[str, str] | None = None,
         **policy: Any,
     ) -> Self:
-        """The same job with other options for what is submitted through it.
+        """Return the same job with other options for the runs submitted through it.
 
-        connection       a database connection or SQLAlchemy session whose transaction the submission joins
-        delay, due_at    start later: a duration (or seconds), or an instant
-        after            runs or builds that must have succeeded before; a mapping to False means: must have ended
-        idempotency_key  the same key gives the same run back
-        unique           "queued" gives back the run of the same key (or arguments) that waits or is ready; "active"
-                         also one that runs
-        **policy         any field of Policy but only_from_code and start_at
+        connection       a database connection or SQLAlchemy session in whose transaction the run is submitted
+        delay, due_at    start later: after a duration (or seconds), or at a time
+        depends_on       runs or builds that must succeed first; map one to False if it only has to end
+        idempotency_key  submitting again with the same key returns the same run
+        unique           "queued" returns an existing queued run of the same key (or arguments); "active" also a
+                         running one
+        **policy         any field of Policy except only_from_code and start_at
         """
         if key is not None:
             check_key(key, self.arguments.names, self.name)
@@ -132,7 +132,7 @@ class Job(Generic[P, R]):
             "key": key,
             "delay": as_duration(delay),
             "due_at": due_at,
-            "after": needs(after),
+            "depends_on": checked_dependencies(depends_on),
             "idempotency_key": idempotency_key,
             "rate_key": rate_key,
             "unique": unique,
@@ -147,19 +147,19 @@ class Job(Generic[P, R]):
         return other
 
     def on_changed_arguments(self, migrate: Callable[[dict[str, Any]], dict[str, Any]]) -> Callable[..., Any]:
-        """Decorate a function that turns arguments stored under an older signature into today's."""
+        """Decorate a function that converts arguments stored under an older signature to the current one."""
         self.migrate_arguments = migrate
         return migrate
 
     fills = False
-    """Whether its arguments are completed when it starts, from what other runs came to."""
+    """Whether its arguments are completed at its start, from the results of other runs."""
 
     def filled(self, args: str, ask: Callable[[str, Sequence[str]], dict[str, str]]) -> str:
-        """The stored arguments with those that are found out now; `ask` reads them, as JSON text by name."""
+        """Return the stored arguments with the missing ones filled in; `ask` reads those, as JSON text by name."""
         return args
 
     def decode_arguments(self, text: str) -> dict[str, Any]:
-        """The stored arguments, through the migration hook when they no longer fit; else InvalidArguments."""
+        """Return the stored arguments, migrated if they no longer match the signature; or raise InvalidArguments."""
         try:
             return self.arguments.decode(text)
         except InvalidArguments:
@@ -170,7 +170,7 @@ class Job(Generic[P, R]):
             )
 
     def encode_result(self, value: Any, *, max_bytes: int) -> tuple[str, Any]:
-        """JSON text of a run's result and the value that comes back from it, or a clear error."""
+        """Return a result as JSON text and as the value restored from it; raise NotSerialisable or TooLarge."""
         return self.arguments.encode_result(value, max_bytes=max_bytes)
 
     def submission(
@@ -182,17 +182,17 @@ class Job(Generic[P, R]):
         *,
         now: datetime,
     ) -> Submission:
-        """A checked submission with this id; nothing has been written yet."""
+        """Return a validated submission with this id, without writing it."""
         ids = chain([run_id], iter(lambda: self.runtime.ids.new(now), None))
         return self.draft(options, args, kwargs, now=now)(lambda: next(ids), None)
 
     def draft(self, options: Options, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, now: datetime) -> Draft:
-        """A checked submission that lacks its id and its time; the transaction that writes it gives it both."""
+        """Return a validated submission without id and creation time; the transaction that writes it sets both."""
         text, values = self.arguments.encode(args, kwargs, max_bytes=self.runtime.settings.max_args_bytes)
         try:
             due_at = now + options.delay if options.delay is not None else options.due_at
         except OverflowError:
-            raise InvalidPolicy(f"a delay of {options.delay} ends beyond all calendars") from None
+            raise InvalidPolicy(f"delay {options.delay} is too long: it ends after the year 9999") from None
         return partial(
             _submission,
             job=self.name,
@@ -205,10 +205,10 @@ class Job(Generic[P, R]):
             idempotency_key=options.idempotency_key,
             unique=options.unique,
             due_at=due_at,
-            after={needed: must for needed, must in options.after.items() if isinstance(needed, str)},
-            wishes={needed: must for needed, must in options.after.items() if isinstance(needed, Wish)},
-            needed=tuple(options.after),
-            trace=telemetry.current(),
+            dependencies={one: must for one, must in options.depends_on.items() if isinstance(one, str)},
+            build_requests={one: must for one, must in options.depends_on.items() if isinstance(one, BuildRequest)},
+            depends_on=tuple(options.depends_on),
+            traceparent=telemetry.current(),
         )
 
     def __repr__(self) -> str:
@@ -220,9 +220,9 @@ def _submission(new_id: Callable[[], str], created_at: datetime | None, **given:
 
 
 def _listed(many: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The arguments of each run, read once, where the caller is."""
+    """Read the arguments of all runs once, in the caller's thread."""
     if isinstance(many, Mapping) or not isinstance(many, Iterable):
-        raise InvalidArguments(f"submit_many takes a list: a mapping of arguments for each run, not {many!r}")
+        raise InvalidArguments(f"submit_many takes a list with a mapping of arguments for each run, not {many!r}")
     listed = list(many)
     for arguments in listed:
         if not isinstance(arguments, Mapping):
@@ -231,7 +231,7 @@ def _listed(many: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 
 def rated(options: Options, values: Mapping[str, Any], job: str) -> Policy:
-    """The policy of a run, with what its rate is counted for."""
+    """Return the policy of a run, with the name under which its rate is counted."""
     if options.policy.rate is None or options.rate_key is None:
         return options.policy
     return options.policy.override(rate_name=key_from(options.rate_key, values, job, what="rate_key"))

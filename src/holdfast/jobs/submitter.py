@@ -1,6 +1,6 @@
-"""Submitter: writes submissions alone, together with others that submit now, or in a caller's transaction.
+"""Submitter: writes submissions alone, in a group commit, or in a caller transaction.
 
-What writes them is imported by the first submission: a process that only declares jobs never needs it.
+The first submission imports the modules that write it, because a process that only declares jobs never needs them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class Submitter:
-    """Gives the ids of what it has written. A handle on a run asks `access` about it."""
+    """Writes submissions and returns the ids of their runs. Handles use `access` to read the runs."""
 
     def __init__(self, runtime: Runtime, access: RunAccess) -> None:
         self.runtime, self.access = runtime, access
@@ -38,14 +38,14 @@ class Submitter:
         return GroupCommit(lambda batch: submit_together(self.runtime.store, batch))
 
     def start(self, job: str, connection: Any) -> None:
-        """Connect and check the tables, before a submission is made."""
+        """Connect and check the tables before the first submission."""
         refuse_import(f"submits {job}")
         try:
             self.runtime.start()
         except StoreBusy as error:
             if connection is None:
                 raise
-            raise StoreBusy(f"{error}. Call hf.start() once before you open a transaction to join") from error
+            raise StoreBusy(f"{error}. Call hf.start() once before you open your own transaction") from error
 
     async def astart(self, job: str, connection: Any) -> None:
         """`start` for async callers."""
@@ -56,7 +56,7 @@ class Submitter:
             await self.threads.run(self.start, job, connection)
 
     def submit(self, draft: Draft, connection: Any, *, by: str | None = None) -> str:
-        """Write one submission, with others that are submitted now; `by` names who asked for it by hand."""
+        """Write one submission, possibly in one commit with others; `by` names the operator for the audit log."""
         if by is not None:
             from holdfast.runs import audit
 
@@ -67,7 +67,7 @@ class Submitter:
         return _retrying(lambda: self._submit_together(pending))
 
     async def asubmit(self, draft: Draft, connection: Any) -> str:
-        """`submit` for async callers; the event loop goes on while a thread of ours commits."""
+        """`submit` for async callers; another thread commits, so the event loop is not blocked."""
         pending = Pending(draft)
         if connection is not None:
             return (await self._ajoin(connection, [pending]))[0]
@@ -94,7 +94,7 @@ class Submitter:
         return await self._ajoin(connection, [Pending(draft) for draft in drafts])
 
     def _submit_together(self, pending: Pending) -> str:
-        """One that meets a caller's open transaction waits for it alone."""
+        """Submit in a group commit; if a lock is held elsewhere, submit alone, so that the others need not wait."""
         try:
             return self._together.do(pending)
         except StoreBusy:
@@ -104,7 +104,7 @@ class Submitter:
 
             return submit_whole(self.runtime.store, [pending])[0]
 
-    # In a caller's transaction refusals are counted but not written: it may hold the only lock there is.
+    # In a caller transaction, refusals are counted but not written: the transaction may hold the only write lock.
 
     def _join(self, connection: Any, pending: list[Pending]) -> list[str]:
         from holdfast.runs.submit import count_refusals, submit_all
@@ -130,13 +130,13 @@ class Submitter:
 
 
 def _retrying(submit: Callable[[], T]) -> T:
-    """A connection that broke may have taken our commit's reply with it: the same ids again do no harm."""
-    waited = threading.Event()
+    """Retry after a lost connection. The commit may have succeeded, but the same ids create no second run."""
+    pausing = threading.Event()
     for pause in (0.05, 0.2, 1.0, 2.0, None):
         try:
             return submit()
         except StoreUnavailable:
             if pause is None:
                 raise
-            waited.wait(pause)
+            pausing.wait(pause)
     raise AssertionError

@@ -1,1 +1,1 @@
-"""What a person asks about runs, or does to them."""
+"""Operate: explain, search, cancel in bulk, run again and check; what an operator does with runs."""

@@ -1,4 +1,7 @@
-"""Checkups: the ground we stand on, measured. It changes no run and needs no tables."""
+"""Doctor: checks the versions, the database, the clock, the schema and the workers.
+
+It changes no runs. Only the checks of commits and workers need the tables.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ from holdfast.support.settings import Settings
 from holdfast.values.artifacts import Artifact
 from holdfast.values.runs import Finding
 
-Verdict = Literal["fine", "warning", "wrong"]
+Verdict = Literal["ok", "warning", "error"]
 COMMITS = 5
 PAGE = 1000
 SLOW = timedelta(milliseconds=50)
@@ -28,65 +31,69 @@ SLOW = timedelta(milliseconds=50)
 
 @dataclass(frozen=True, kw_only=True)
 class Check:
-    """One thing that was looked at: what it is, whether that is fine, and what to do if not."""
+    """The result of one check: its value, whether that is in order, and what to do if it is not."""
 
     name: str
     value: str
-    verdict: Verdict = "fine"
+    verdict: Verdict = "ok"
     advice: str = ""
 
 
 def check(store: Store, settings: Settings) -> list[Check]:
-    """Every check there is, those that need the tables only where there are tables."""
+    """Run all checks. Those that need the tables are left out if the schema is not up to date."""
     checks = [
         Check(name="python", value=f"{platform.python_implementation()} {platform.python_version()}"),
         Check(name="holdfast", value=__version__),
     ]
     if (unsafe := store.dialect.unsafe) is not None:
-        return [*checks, Check(name="database", value=store.dialect.name, verdict="wrong", advice=str(unsafe))]
+        return [*checks, Check(name="database", value=store.dialect.name, verdict="error", advice=str(unsafe))]
     about, ahead = store.about()
     checks += [
         Check(
             name="database",
             value=about.server,
-            verdict="warning" if about.advice else "fine",
+            verdict="warning" if about.advice else "ok",
             advice="; ".join(about.advice),
         ),
         Check(name="driver", value=about.driver),
         _clock(ahead),
     ]
     current, latest = migrate.version(store), migrate.latest(store.dialect.name)
-    checks.append(_schema(current, latest, at_first_use=settings.migrate))
+    checks.append(_schema(current, latest, at_first_use=settings.auto_migrate))
     if current == latest:
         checks += [_commit(store), *_workers(store)]
     return checks
 
 
-def artifacts(store: Store, depot: ArtifactStore) -> list[Finding]:
-    """Artifacts whose file is not there or not as it was written, and still so at a second look."""
-    found, last = [], ("", "")
+def artifacts(store: Store, artifact_store: ArtifactStore) -> list[Finding]:
+    """Find artifacts whose file is missing or differs from its checksum."""
+    findings, last = [], ("", "")
     while True:
-        page = store.read(lambda tx: tx.all("read_artifacts", place=last[0], name=last[1], limit=PAGE))  # noqa: B023
+        page = store.read(lambda tx: tx.all("read_artifacts", folder=last[0], name=last[1], limit=PAGE))  # noqa: B023
         for row in page:
-            artifact = Artifact(**row).at(depot)
+            artifact = Artifact(**row).at(artifact_store)
             try:
                 artifact.check()
             except (ArtifactNotFound, ArtifactCorrupt) as error:
-                # It may have been made anew or removed while we read it.
-                if store.read(lambda tx: tx.one("find_artifact", place=artifact.place, name=artifact.name)) == row:  # noqa: B023
-                    found.append(Finding(problem=error.code, run_id=artifact.run_id, detail=str(error)))
+                # Report it only if its row is unchanged: it may have been replaced or removed while we read the file.
+                if store.read(lambda tx: tx.one("find_artifact", folder=artifact.folder, name=artifact.name)) == row:  # noqa: B023
+                    findings.append(Finding(problem=error.code, run_id=artifact.run_id, detail=str(error)))
         if len(page) < PAGE:
-            return found
-        last = (page[-1]["place"], page[-1]["name"])
+            return findings
+        last = (page[-1]["folder"], page[-1]["name"])
 
 
 def _clock(ahead: timedelta) -> Check:
     seconds = ahead.total_seconds()
-    advice = "" if abs(ahead) <= JUMP else "Holdfast follows the database's clock; set this host's right all the same"
+    advice = (
+        ""
+        if abs(ahead) <= JUMP
+        else "set the clock of this host or of the database; meanwhile Holdfast uses the database's"
+    )
     return Check(
         name="clock",
         value=f"the database is {abs(seconds):.3f} s {'ahead of' if seconds >= 0 else 'behind'} this host",
-        verdict="warning" if advice else "fine",
+        verdict="warning" if advice else "ok",
         advice=advice,
     )
 
@@ -97,31 +104,34 @@ def _schema(current: int | None, latest: int, *, at_first_use: bool) -> Check:
     if current is not None and current > latest:
         return Check(
             name="tables",
-            value=f"version {current}; this code knows up to {latest}",
-            verdict="wrong",
-            advice="upgrade Holdfast here",
+            value=f"version {current}; this Holdfast supports up to {latest}",
+            verdict="error",
+            advice="upgrade Holdfast in this environment",
         )
-    value = "none" if current is None else f"version {current}; this code needs {latest}"
+    value = "none" if current is None else f"version {current}; this Holdfast needs {latest}"
     if at_first_use:
         return Check(
-            name="tables", value=value, verdict="warning", advice="made at the first use, or by 'holdfast migrate'"
+            name="tables",
+            value=value,
+            verdict="warning",
+            advice="run 'holdfast migrate', or let the first use migrate them",
         )
-    return Check(name="tables", value=value, verdict="wrong", advice="run 'holdfast migrate'")
+    return Check(name="tables", value=value, verdict="error", advice="run 'holdfast migrate'")
 
 
 def _commit(store: Store) -> Check:
-    """How long a durable commit takes: the version row is touched, not changed."""
-    taken = []
+    """Measure how long a durable commit takes, by updating the version row without changing it."""
+    durations = []
     for _ in range(COMMITS):
         before = store.clock.elapsed()
         store.do(lambda tx: tx.all("lock_schema"))
-        taken.append(store.clock.elapsed() - before)
-    median = timedelta(seconds=statistics.median(taken))
-    advice = "" if median <= SLOW else "each submit and each batch waits for a commit; look at the disk or the network"
+        durations.append(store.clock.elapsed() - before)
+    median = timedelta(seconds=statistics.median(durations))
+    advice = "" if median <= SLOW else "commits are slow, and each submission waits for one; check the disk and network"
     return Check(
         name="commit",
         value=f"{median.total_seconds() * 1000:.1f} ms (median of {COMMITS})",
-        verdict="warning" if advice else "fine",
+        verdict="warning" if advice else "ok",
         advice=advice,
     )
 
@@ -139,13 +149,13 @@ def _workers(store: Store) -> list[Check]:
         if worker.host == socket.gethostname() and (problem := store.dialect.problem_of(worker.pid)) is not None
     ]
     mixed = "" if versions == {__version__} else f"versions differ: {', '.join(sorted(versions | {__version__}))}"
-    places = sum(worker.concurrency for worker in alive)
+    concurrency = sum(worker.concurrency for worker in alive)
     return [
         Check(
             name="workers",
-            value=f"{len(alive)} alive, {places} places: {', '.join(worker.id for worker in alive[:5])}"
+            value=f"{len(alive)} alive, concurrency {concurrency}: {', '.join(worker.id for worker in alive[:5])}"
             + (" …" if len(alive) > 5 else ""),
-            verdict="wrong" if unsafe else "warning" if mixed else "fine",
+            verdict="error" if unsafe else "warning" if mixed else "ok",
             advice="; ".join([*unsafe, *([mixed] if mixed else [])]),
         )
     ]

@@ -1,4 +1,4 @@
-"""Logs: the log records that a run has made, by level and text, a page at a time."""
+"""Logs: the log records of a run, by level and text, a page at a time."""
 
 from __future__ import annotations
 
@@ -19,41 +19,41 @@ MAX_TEXT = 1_000
 
 
 def of(tx: Transaction, run_id: str, *, level: str, text: str | None, after: str | None, limit: int) -> Logs:
-    """The records of at least this level that contain this text, in capitals or not, since the cursor.
+    """Return the records after a cursor that have at least this level and contain this text, ignoring case.
 
-    At most BUDGET of the run's events are looked at.
+    It examines at most BUDGET events of the run.
     """
     if level not in LEVELS:
-        raise InvalidArguments(f"level is one of {', '.join(LEVELS)}, not {level!r}")
+        raise InvalidArguments(f"level must be one of {', '.join(LEVELS)}, not {level!r}")
     if text is not None and not (isinstance(text, str) and len(text) <= MAX_TEXT):
-        raise InvalidArguments(f"text is of at most {MAX_TEXT} characters")
+        raise InvalidArguments(f"text must be a string of at most {MAX_TEXT} characters")
     get_snapshot(tx, run_id)
     least, wanted = logging.getLevelNamesMapping()[level], (text or "").casefold()
     position = 0 if after is None else _read(after, run_id)
-    found: list[LogRecord] = []
+    records: list[LogRecord] = []
     for _ in range(BUDGET // PAGE):
-        told = events.of(tx, run_id, after=position, limit=PAGE)
-        for number, event in told:
+        page = events.of(tx, run_id, after=position, limit=PAGE)
+        for number, event in page:
             position = number
             record = _record(event)
             if record is not None and _rank(record) >= least and wanted in record.message.casefold():
-                found.append(record)
-                if len(found) == limit:
-                    return Logs(records=tuple(found), next=_write(position, run_id), more=True)
-        if len(told) < PAGE:
-            return Logs(records=tuple(found), next=_write(position, run_id), more=False)
-    return Logs(records=tuple(found), next=_write(position, run_id), more=True)
+                records.append(record)
+                if len(records) == limit:
+                    return Logs(records=tuple(records), next=_write(position, run_id), more=True)
+        if len(page) < PAGE:
+            return Logs(records=tuple(records), next=_write(position, run_id), more=False)
+    return Logs(records=tuple(records), next=_write(position, run_id), more=True)
 
 
 def _record(event: Event) -> LogRecord | None:
     if event.kind != "LOG":
         return None
-    said = {name: str(event.data.get(name) or "") for name in ("level", "logger", "message")}
-    return LogRecord(happened_at=event.happened_at, attempt=event.attempt, **said)
+    fields = {name: str(event.data.get(name) or "") for name in ("level", "logger", "message")}
+    return LogRecord(happened_at=event.happened_at, claim=event.claim, **fields)
 
 
 def _rank(record: LogRecord) -> int:
-    """A level of the user's own counts as INFO."""
+    """Return the number of a record's level. A level that the application defined counts as INFO."""
     return logging.getLevelNamesMapping().get(record.level, logging.INFO)
 
 
@@ -65,4 +65,4 @@ def _read(after: str, run_id: str) -> int:
     match cursors.read(after, f"logs {run_id}"):
         case (int(position),):
             return position
-    raise InvalidArguments("this is no cursor of this run's log")
+    raise InvalidArguments("this cursor does not belong to the log of this run")

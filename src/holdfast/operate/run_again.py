@@ -1,4 +1,4 @@
-"""Run again: submit a new run like an earlier one, which stays as it is."""
+"""Run again: submit a new run like an earlier one. The earlier run is not changed."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def run_again(
     bulk: str | None = None,
     allowed: Callable[[str, Policy], None],
 ) -> str:
-    """Submit a new run with the job, arguments and options of this one; a build is built anew.
+    """Submit a new run with the job, arguments and options of this one, and return its id. A build is rebuilt.
 
-    `allowed` raises if no one but the application may start runs of that job with that policy.
+    `allowed` raises if only the application's code may start runs of this job.
     """
     new = _again(tx, run_id, idempotency_key=idempotency_key, allowed=allowed)
     audit.record(tx, by, "again", run_id=run_id, run=new, bulk=bulk)
@@ -44,7 +44,7 @@ def _again(tx: Transaction, run_id: str, *, idempotency_key: str | None, allowed
     allowed(old.job, old.policy)
     if old.kind in ("stage", "segment"):
         raise InvalidPolicy(
-            f"run {run_id} is part of a pipeline; do that again from its stage: "
+            f"run {run_id} is part of a pipeline and can't be run again alone; rerun the pipeline from its stage: "
             f"hf.pipelines.rerun({old.parent_id!r}, from_stage={old.stage!r})"
         )
     row = tx.one("find_snapshots", ids=[run_id])

@@ -1,4 +1,4 @@
-"""Dossiers: all that a page about one run shows, read at once; of everything no more than a page can hold."""
+"""Run details: everything that the page of one run shows, read in one transaction and limited to what fits a page."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from holdfast.store.transaction import Transaction
 from holdfast.values.events import Event
 from holdfast.values.runs import Snapshot, StepTimes, Why
 
-EVENTS, STEPS, KIN = 500, 300, 200
+EVENTS, STEPS, RELATED = 500, 300, 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kin:
-    """A run that has to do with another one.
+class RelatedRun:
+    """A run that is related to another run.
 
-    relation  child (its stages and segments, if it is a pipeline), parent, repeat (of it), repeated (by it), needed
+    relation  how it is related: "parent"; "child", including the stages and segments of a pipeline; "dependency";
+              "repeat", a run that repeats the other; "repeated", the run that the other repeats
     """
 
     relation: str
@@ -37,10 +38,10 @@ class Kin:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Dossier:
-    """A run, why it is where it is, what was last recorded of it, its steps, and the runs that it has to do with.
+class RunDetails:
+    """A run with the reasons for its state, its newest events, its steps and its related runs.
 
-    recorded  the newest events with their numbers, in order; `earlier` says that there are more before them
+    recorded  the newest events with their numbers, in order; `earlier` is true if there are older ones
     """
 
     why: Why
@@ -48,8 +49,8 @@ class Dossier:
     earlier: bool
     steps: tuple[StepTimes, ...]
     more_steps: bool
-    kin: tuple[Kin, ...]
-    more_kin: bool
+    related: tuple[RelatedRun, ...]
+    more_related: bool
 
     @property
     def run(self) -> Snapshot:
@@ -61,31 +62,32 @@ class Dossier:
         return self.recorded[-1][0] if self.recorded else 0
 
 
-def of(tx: Transaction, run_id: str) -> Dossier:
-    """All of it, or RunNotFound."""
+def of(tx: Transaction, run_id: str) -> RunDetails:
+    """Read the details of a run, or raise RunNotFound."""
     why = explain(tx, run_id)
     recorded = events.last(tx, run_id, limit=EVENTS + 1)
     steps = run_steps.done(tx, run_id, limit=STEPS + 1)
-    kin = _kin(tx, why.run)
-    return Dossier(
+    related = _related(tx, why.run)
+    return RunDetails(
         why=why,
         recorded=tuple(recorded[-EVENTS:]),
         earlier=len(recorded) > EVENTS,
         steps=tuple(steps[:STEPS]),
         more_steps=len(steps) > STEPS,
-        kin=tuple(kin[:KIN]),
-        more_kin=len(kin) > KIN,
+        related=tuple(related[:RELATED]),
+        more_related=len(related) > RELATED,
     )
 
 
-def _kin(tx: Transaction, run: Snapshot) -> Sequence[Kin]:
-    named = dict.fromkeys(run.needed[:KIN], "needed") if run.kind != "pipeline" else {}
+def _related(tx: Transaction, run: Snapshot) -> Sequence[RelatedRun]:
+    named = dict.fromkeys(run.depends_on[:RELATED], "dependency") if run.kind != "pipeline" else {}
     named |= {run_id: what for run_id, what in ((run.parent_id, "parent"), (run.again_of, "repeated")) if run_id}
-    rows = tx.all("find_kin", run_id=run.id, ids=sorted(named), limit=KIN + 1)
+    rows = tx.all("find_related_runs", run_id=run.id, ids=sorted(named), limit=RELATED + 1)
     found = [
-        Kin(**row | {"relation": named[row["id"]] if row["relation"] == "named" else row["relation"]}) for row in rows
+        RelatedRun(**row | {"relation": named[row["id"]] if row["relation"] == "named" else row["relation"]})
+        for row in rows
     ]
     return sorted(found, key=lambda one: (_ORDER.index(one.relation), one.created_at, one.id))
 
 
-_ORDER = ("parent", "repeated", "repeat", "needed", "child")
+_ORDER = ("parent", "repeated", "repeat", "dependency", "child")

@@ -1,12 +1,13 @@
-"""Searches: runs by what they are, a page at a time, newest first; and how many there are.
+"""Search: find and count the runs that match a filter, a page at a time, newest first.
 
-    queued   waits and ready          by the order of submission
-    running  leases                   by the order of submission
-    ended    outcomes of that state   by the time at which they ended
-    (any)    runs, or those of a job or of a parent
+    state    tables                                order
+    queued   waits and ready                       submission
+    running  leases                                submission
+    ended    outcomes of that state                end
+    (any)    runs, of a job or parent if given     submission
 
-Each is read from its own place, so no page goes through history: of one place at most BUDGET runs are looked at, and
-a page that had to stop there says where to go on.
+Each state is read from its own tables, so a page doesn't scan the history. A page examines at most BUDGET runs; if it
+stops there, its cursor says where to continue.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ from holdfast.values.runs import Snapshot
 BUDGET = 10_000
 
 
-FIRST = 250  # looked at before more is, four times as much each time
+FIRST = 250  # how many runs the first statement examines; each further one examines four times as many
 
 
 SLACK = timedelta(hours=1)
-"""A run's id is made before its row: by no more than this."""
+"""The longest time between the creation of a run's id and that of its row."""
 
 
 _EARLIEST, _LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC)
@@ -42,14 +43,14 @@ _AFTER_ALL = "~"
 
 @dataclass(frozen=True, slots=True)
 class _Position:
-    """The last run that was looked at."""
+    """The last run that was examined."""
 
     at: datetime | None
     run_id: str
 
     @property
     def time(self) -> datetime | None:
-        return self.at or Ids.made_at(self.run_id)
+        return self.at or Ids.created_at(self.run_id)
 
 
 def search_runs(
@@ -61,47 +62,47 @@ def search_runs(
     bound: str = "~",
     order: Order = "newest",
 ) -> SearchPage[Snapshot]:
-    """The next runs that match; `after` is the `next` of the page before, `bound` an id that theirs are below.
+    """Return the next page of matching runs. `after` is the `next` of the previous page; ids are below `bound`.
 
-    In the order of their submission, runs that have ended are looked for among all.
+    With `order="submitted"`, ended runs are searched among all runs.
     """
-    place = _place(wanted.without_state if order == "submitted" else wanted)
+    source = _source(wanted.without_state if order == "submitted" else wanted)
     plain = wanted.plain and (order == "newest" or wanted.state is None)
-    position = _Position(_LATEST, _AFTER_ALL) if after is None else _read(after, place)
-    found: list[Row] = []
+    position = _Position(_LATEST, _AFTER_ALL) if after is None else _read(after, source)
+    matches: list[Row] = []
     searched, more = 0, True
     for budget in _budgets(limit if plain else max(limit, FIRST)):
-        rows = _look(tx, wanted, place, position, bound=bound, budget=budget, limit=limit - len(found) + 1)
-        looked = rows[0]["searched"] if rows else 0
-        searched += looked
+        rows = _examine(tx, wanted, source, position, bound=bound, budget=budget, limit=limit - len(matches) + 1)
+        examined = rows[0]["searched"] if rows else 0
+        searched += examined
         matching = [row for row in rows if row["found"]]
-        if len(found) + len(matching) > limit:
-            found += matching[: limit - len(found)]
-            position = _at(found[-1])
+        if len(matches) + len(matching) > limit:
+            matches += matching[: limit - len(matches)]
+            position = _at(matches[-1])
             break
-        found += matching
+        matches += matching
         position = _at(rows[-1]) if rows else position
-        more = looked == budget
-        if not more or len(found) == limit:
+        more = examined == budget
+        if not more or len(matches) == limit:
             break
-    read = {run.id: run for run in find_snapshots(tx, [row["run_id"] for row in found])}
-    # What has moved on since the first statement is no longer what was asked for.
-    page = tuple(read[row["run_id"]] for row in found if row["run_id"] in read and wanted.fits(read[row["run_id"]]))
+    runs = {run.id: run for run in find_snapshots(tx, [row["run_id"] for row in matches])}
+    # A run may have changed since the statement above: leave it out if it doesn't match any more.
+    page = tuple(runs[row["run_id"]] for row in matches if row["run_id"] in runs and wanted.fits(runs[row["run_id"]]))
     until = position.time if searched else None
-    return SearchPage(items=page, next=_write(position, place) if more else None, searched=searched, until=until)
+    return SearchPage(items=page, next=_write(position, source) if more else None, searched=searched, until=until)
 
 
 def count_runs(tx: Transaction, wanted: RunFilter, *, bound: str = "~") -> Count:
-    """How many match, as far as BUDGET runs of their place tell."""
+    """Count the matching runs among the newest BUDGET of their state."""
     start = _Position(_LATEST, _AFTER_ALL)
-    rows = _look(tx, wanted, _place(wanted), start, bound=bound, budget=BUDGET + 1, limit=1)
+    rows = _examine(tx, wanted, _source(wanted), start, bound=bound, budget=BUDGET + 1, limit=1)
     if not rows:
         return Count(0, False)
     return Count(min(rows[0]["matched"], BUDGET), rows[0]["searched"] > BUDGET)
 
 
 def count_states(tx: Transaction, wanted: RunFilter) -> Mapping[str, Count]:
-    """How many there are in each state, but for the state that the filter names."""
+    """Count the matching runs in each state. The state of the filter itself is ignored."""
     if wanted.without_state != RunFilter():
         return {state: count_runs(tx, wanted.in_state(state)) for state in STATES}
     row = tx.one("count_states", most=BUDGET + 1)
@@ -117,7 +118,7 @@ def _budgets(first: int) -> Iterator[int]:
         first *= 4
 
 
-def _place(wanted: RunFilter) -> str:
+def _source(wanted: RunFilter) -> str:
     if wanted.parent is not None:
         return "parent"
     if wanted.state in ENDED:
@@ -125,19 +126,19 @@ def _place(wanted: RunFilter) -> str:
     return wanted.state or ("runs" if wanted.job is None else "job")
 
 
-def _look(
-    tx: Transaction, wanted: RunFilter, place: str, position: _Position, *, bound: str, budget: int, limit: int
+def _examine(
+    tx: Transaction, wanted: RunFilter, source: str, position: _Position, *, bound: str, budget: int, limit: int
 ) -> list[Row]:
     since, until = wanted.since or _EARLIEST, wanted.until or _LATEST
-    # The id says when a run was submitted, so a span of time is a stretch of the index.
+    # An id begins with the time of the submission, so a span of time is a range of the index.
     before = min(bound, _AFTER_ALL if wanted.until is None else Ids.since(_moved(until, SLACK)))
     return tx.all(
         "find_matching",
-        place=place,
+        source=source,
         state=wanted.state,
-        tested=wanted.state if place in ("parent", "runs", "job") else None,
+        tested=wanted.state if source in ("parent", "runs", "job") else None,
         before_at=position.at or _LATEST,
-        before=position.run_id if place == "ended" else min(before, position.run_id),
+        before=position.run_id if source == "ended" else min(before, position.run_id),
         below=before,
         since=since,
         after="" if wanted.since is None else Ids.since(_moved(since, -SLACK)),
@@ -166,12 +167,12 @@ def _at(row: Row) -> _Position:
     return _Position(row["position_at"], row["run_id"])
 
 
-def _write(position: _Position, place: str) -> str:
-    return cursors.write(f"runs {place}", None if position.at is None else position.at.isoformat(), position.run_id)
+def _write(position: _Position, source: str) -> str:
+    return cursors.write(f"runs {source}", None if position.at is None else position.at.isoformat(), position.run_id)
 
 
-def _read(after: str, place: str) -> _Position:
-    at, run_id = cursors.read(after, f"runs {place}")
+def _read(after: str, source: str) -> _Position:
+    at, run_id = cursors.read(after, f"runs {source}")
     if not isinstance(run_id, str):
-        raise InvalidArguments("this is no cursor of such a list")
+        raise InvalidArguments("this cursor does not belong to a list with this filter")
     return _Position(datetime.fromisoformat(at) if isinstance(at, str) else None, run_id)

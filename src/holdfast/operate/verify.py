@@ -1,4 +1,4 @@
-"""Verify: check on the live database that every run is in exactly one place."""
+"""Verify: check on the live database that every run is in exactly one state."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from holdfast.values.runs import Finding
 
 
 def verify(store: Store, *, lease: timedelta) -> list[Finding]:
-    """What must never be, found on the live database in one snapshot, and still there at a second look."""
+    """Return the contradictions in the database. Each was found in two snapshots, so it is not a change in progress."""
     with store.reading() as tx:
-        first = {_finding(row) for row in tx.all("verify", late_at=tx.now - 2 * lease - timedelta(seconds=10))}
-    if first:
+        findings = {_finding(row) for row in tx.all("verify", late_at=tx.now - 2 * lease - timedelta(seconds=10))}
+    if findings:
         with store.reading() as tx:
-            first &= {_finding(row) for row in tx.all("verify", late_at=tx.now - 2 * lease - timedelta(seconds=10))}
-    return sorted(first, key=lambda finding: (finding.problem, finding.run_id))
+            findings &= {_finding(row) for row in tx.all("verify", late_at=tx.now - 2 * lease - timedelta(seconds=10))}
+    return sorted(findings, key=lambda finding: (finding.problem, finding.run_id))
 
 
 def _finding(row: Row) -> Finding:

@@ -1,1 +1,1 @@
-"""The orchestrator: moves what may move, and never does any work itself. Any number may run."""
+"""The orchestrator: promotes, recovers, schedules and prunes runs, but never executes them. Any number may run."""

@@ -1,9 +1,9 @@
-"""Cancel children: what becomes of the children of a run that ended badly.
+"""Cancel children: cancels the unfinished children of a run that did not succeed.
 
-    waits, ready ──▶ cancelled
-    leases       ──▶ asked to stop
+    waiting, ready ──▶ cancelled
+    running        ──▶ cancel requested
 
-Children of children follow: each that is cancelled has a stop of its own, if it has any.
+A cancelled child that has children gets a cancellation row of its own, so grandchildren follow.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ PARENTS = 20
 
 
 def children(tx: Transaction, *, limit: int) -> int:
-    """Stop up to `limit` children of runs that ended badly; how many were, and of how many runs none is left."""
+    """Cancel up to `limit` children. Return how many, plus how many parents have no unfinished child left."""
     moved = 0
-    for row in tx.all("find_stops", limit=PARENTS):
+    for row in tx.all("find_child_cancellations", limit=PARENTS):
         if moved >= limit:
             break
         ids = [child["id"] for child in tx.all("find_open_children", parent_id=row["parent_id"], limit=limit - moved)]
         if ids:
-            moved += _stop(tx, ids, because=row["because"])
+            moved += _cancel(tx, ids, reason=row["reason"])
         else:
-            tx.put("delete_stop", parent_id=row["parent_id"])
+            tx.put("delete_child_cancellation", parent_id=row["parent_id"])
             moved += 1
     return moved
 
 
-def _stop(tx: Transaction, ids: list[str], *, because: str) -> int:
-    """How many could be; one that moved while we looked is found again."""
-    asked = [row["run_id"] for row in tx.all("request_cancels", ids=ids, reason=because, now=tx.now)]
-    if asked:
-        data = {"reason": because}
-        events.record(tx, [Event(run_id=run_id, kind="CANCEL_REQUESTED", data=data) for run_id in sorted(asked)])
+def _cancel(tx: Transaction, ids: list[str], *, reason: str) -> int:
+    """Cancel these runs and return how many; one that changes state meanwhile is found again by the next call."""
+    running = [row["run_id"] for row in tx.all("request_cancels", ids=ids, reason=reason, now=tx.now)]
+    if running:
+        data = {"reason": reason}
+        events.record(tx, [Event(run_id=run_id, kind="CANCEL_REQUESTED", data=data) for run_id in sorted(running)])
         tx.notify("cancels")
-    left = sorted(set(ids) - set(asked))
-    tx.all("lock_waits", ids=left)
-    gone = [*take_waiting(tx, left), *ready.remove(tx, left)]
-    end_unstarted(tx, dict.fromkeys(gone, Cancelled(because)))
-    return len(asked) + len(gone)
+    queued = sorted(set(ids) - set(running))
+    tx.all("lock_waits", ids=queued)
+    removed = [*take_waiting(tx, queued), *ready.remove(tx, queued)]
+    end_unstarted(tx, dict.fromkeys(removed, Cancelled(reason)))
+    return len(running) + len(removed)

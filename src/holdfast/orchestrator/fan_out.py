@@ -1,10 +1,10 @@
-"""Fan out: make the segments of a split stage, when the stage that lists them has ended.
+"""Fan out: creates the segments of a split stage once the stage that lists them has ended.
 
-    source ended ──▶ errand 'expand' ──1,000 a transaction──▶ 'expand:1000' … ──▶ no errand: it waits for its segments
+    source ended ──▶ 'expand' ──1,000 per transaction──▶ 'expand:1000' … ──▶ done: the stage waits for its segments
 
-The stage's wait is locked, so one orchestrator makes them; each is inserted against (pipeline, stage, segment), which
-is unique. While the errand stands its `missing` is not a count: segments that have ended are subtracted at once, all
-that were made are added with the last batch.
+`pending_action` holds this progress. The stage's row is locked, so only one orchestrator works on a stage, and
+(pipeline, stage, segment) is unique. Until the last batch, `dependencies_left` of the stage is not a valid count: ended
+segments are subtracted at once, but all segments are added with the last batch.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ STAGES = 20
 
 
 class NotSegments(Exception):
-    """What a stage returned can't be split."""
+    """Raised if the result of a stage can't be split into segments."""
 
 
 def stages(tx: Transaction, *, limit: int) -> int:
-    """Make up to `limit` segments of stages that wait for it; how many were made or, for empty stages, seen to."""
+    """Create up to `limit` segments of split stages. Return how many; a stage without segments counts as one."""
     moved = 0
     for row in tx.all("find_expansions", limit=STAGES):
         if moved >= limit:
@@ -39,48 +39,51 @@ def stages(tx: Transaction, *, limit: int) -> int:
         try:
             plan = load_plan(row["args"])
         except (KeyError, TypeError, ValueError, NotSerialisable) as error:
-            # The plan may be of another version of Holdfast: a process that knows it makes the segments.
+            # Valid JSON may be a plan of another version of Holdfast; a process of that version handles it.
             if not json_text.is_json(row["args"]):
-                moved += _fail(tx, row, Failed("RUN_UNREADABLE", f"its pipeline's plan can't be decoded: {error}"))
+                moved += _fail(tx, row, Failed("RUN_UNREADABLE", f"the pipeline's plan can't be decoded: {error}"))
             continue
         try:
             moved += _expand(tx, row, plan, limit=limit - moved)
         except (NotSegments, NotSerialisable) as error:
-            moved += _fail(tx, row, Failed("NOT_SEGMENTS", str(error)))
+            moved += _fail(tx, row, Failed("INVALID_SEGMENTS", str(error)))
     return moved
 
 
 def _expand(tx: Transaction, row: Row, plan: Plan, *, limit: int) -> int:
     stage = plan[row["stage"]]
     assert stage.split is not None
-    begin = int(row["errand"].partition(":")[2] or 0)
+    begin = int(row["pending_action"].partition(":")[2] or 0)
     segments = _segments(tx, plan[stage.split.source])
     batch = _possible(tx, plan, stage, segments[begin : begin + limit])
     if not batch and begin < len(segments):
-        return 0  # what it follows has yet to be expanded
+        return 0  # the segments of a stage that it follows do not exist yet
     end = begin + len(batch)
     last = end == len(segments)
-    needs = dict.fromkeys(_insert(tx, plan, stage, batch, trace=row["trace"]), 0)
-    # What it follows must not have failed as a whole, though each segment waits for its own counterpart only.
+    dependencies = dict.fromkeys(_insert(tx, plan, stage, batch, traceparent=row["traceparent"]), 0)
+    # Each segment depends only on its counterpart, but the stage also depends on the followed stages as a whole.
     followed = {plan[name].run_id: SKIP for name in stage.split.follows}
-    if needs := needs | followed if last else needs:
-        rows = [{"needed": one, "run_id": row["run_id"], "must_succeed": must} for one, must in sorted(needs.items())]
-        tx.put("insert_needs", rows=rows)
+    if dependencies := dependencies | followed if last else dependencies:
+        rows = [
+            {"depends_on": one, "run_id": row["run_id"], "must_succeed": must}
+            for one, must in sorted(dependencies.items())
+        ]
+        tx.put("insert_dependencies", rows=rows)
     tx.put(
         "set_expansion",
         run_id=row["run_id"],
-        errand=None if last else f"expand:{end}",
+        pending_action=None if last else f"expand:{end}",
         count=len(segments) + len(followed) if last else 0,
         first=int(begin == 0),
-        spare=stage.split.spare,
-        because=f"waits for its {len(segments)} segments" if last else f"{end} of {len(segments)} segments are made",
+        failures_allowed=stage.split.failures_allowed,
+        reason=f"waits for its {len(segments)} segments" if last else f"{end} of {len(segments)} segments are created",
     )
     tx.notify("waits")
     return max(len(batch), 1)
 
 
 def _segments(tx: Transaction, source: Stage) -> list[tuple[str, Any]]:
-    """The names and values of a stage's segments; a list's are numbered from 0."""
+    """Return the names and values of a stage's segments; those of a list are numbered from 0."""
     [ended] = find_results(tx, [source.run_id])
     if ended.result is not None and not json_text.is_json(ended.result):
         raise NotSegments(f"the result of stage {source.name} can't be decoded")
@@ -90,17 +93,17 @@ def _segments(tx: Transaction, source: Stage) -> list[tuple[str, Any]]:
         case dict() as named:
             if wrong := [name for name in named if not is_segment_name(name)]:
                 raise NotSegments(
-                    f"stage {source.name} named a segment {wrong[0]!r}: "
-                    "a name has 1 to 200 characters, the last no space"
+                    f"stage {source.name} returned an invalid segment name {wrong[0]!r}: "
+                    "a name must have 1 to 200 characters and must not end with a space"
                 )
             return list(named.items())
-    raise NotSegments(f"stage {source.name} returned no list or mapping of segments")
+    raise NotSegments(f"stage {source.name} must return a list or dict of segments")
 
 
 def _possible(
     tx: Transaction, plan: Plan, stage: Stage, batch: Sequence[tuple[str, Any]]
 ) -> list[tuple[str, Any, dict[str, int]]]:
-    """With each segment what it waits for; up to the first whose counterpart in another stage is yet to be made."""
+    """Return each segment with its dependencies, up to the first whose counterpart in another stage is missing."""
     assert stage.split is not None
     names = [name for name, _ in batch]
     followed: list[dict[str, str]] = []
@@ -116,11 +119,18 @@ def _possible(
 
 
 def _insert(
-    tx: Transaction, plan: Plan, stage: Stage, batch: Sequence[tuple[str, Any, dict[str, int]]], *, trace: str | None
+    tx: Transaction,
+    plan: Plan,
+    stage: Stage,
+    batch: Sequence[tuple[str, Any, dict[str, int]]],
+    *,
+    traceparent: str | None,
 ) -> list[str]:
-    """Submit the segments; the ids of all of them, be they new or not."""
+    """Submit the segments. Return the ids of all of them, including those that existed."""
     new = [
-        segment_submission(plan, stage, run_id=tx.new_id(), name=name, value=value, after=after, trace=trace)
+        segment_submission(
+            plan, stage, run_id=tx.new_id(), name=name, value=value, dependencies=after, traceparent=traceparent
+        )
         for name, value, after in batch
     ]
     return submit_segments(tx, new) if new else []

@@ -1,4 +1,4 @@
-"""The orchestrator's loop: polls after every signal and on every tick; one query if there is nothing to do."""
+"""The orchestrator's loop: polls after every signal and once per poll interval. An idle poll is one query."""
 
 from __future__ import annotations
 
@@ -26,36 +26,45 @@ ROUNDS = 100
 
 @dataclass(frozen=True, kw_only=True)
 class Pulse:
-    """Whether there is anything to do, answered in one query."""
+    """What there is to do, read in one query."""
 
     ready: bool
-    looks: bool
-    open_holds: bool
-    needs: bool
-    errands: bool
-    stops: bool
+    unchecked: bool
+    open_key_locks: bool
+    dependencies: bool
+    pending_actions: bool
+    child_cancellations: bool
     cancels: bool
     drains: bool
-    """Someone has asked the worker that looks to drain."""
+    """An operator has asked the polling worker to drain."""
     expires_at: datetime | None
     due_at: datetime | None
     clock_at: datetime | None
-    """The database's own time, where it has one."""
+    """The database server's time; None for SQLite."""
 
 
 def read_pulse(tx: Transaction, *, queues: Sequence[str], jobs: Sequence[str], holder: str) -> Pulse:
-    """Is there anything to do for this worker?"""
+    """Read what there is to do for this worker and for the orchestrator."""
     row = tx.one("pulse", queues=list(queues), jobs=list(jobs), holder=holder)
     assert row is not None
-    flags = ("ready", "looks", "open_holds", "needs", "errands", "stops", "cancels", "drains")
-    seen = {name: bool(row[name]) for name in flags}
-    return Pulse(**seen, expires_at=row["expires_at"], due_at=row["due_at"], clock_at=row["clock_at"])
+    flags = (
+        "ready",
+        "unchecked",
+        "open_key_locks",
+        "dependencies",
+        "pending_actions",
+        "child_cancellations",
+        "cancels",
+        "drains",
+    )
+    values = {name: bool(row[name]) for name in flags}
+    return Pulse(**values, expires_at=row["expires_at"], due_at=row["due_at"], clock_at=row["clock_at"])
 
 
 class Orchestrator:
-    """Moves waiting runs on and takes over lost ones. It never executes work; any number may run.
+    """Promotes waiting runs, recovers lost ones and claims due slots. It never executes runs; any number may run.
 
-    With `moves=False` it only polls, for the worker that it belongs to.
+    With `moves=False` it only polls on behalf of its worker.
     """
 
     def __init__(
@@ -64,7 +73,7 @@ class Orchestrator:
         settings: Settings,
         clock: Clock,
         *,
-        look: Callable[[], Pulse],
+        poll: Callable[[], Pulse],
         scheduler: Scheduler,
         may_recover: Callable[[], bool] = lambda: True,
         on_pulse: Callable[[Pulse], None] = lambda pulse: None,
@@ -73,21 +82,21 @@ class Orchestrator:
         moves: bool = True,
     ) -> None:
         self._store, self._settings, self._clock = store, settings, clock
-        self._look, self._may_recover, self._on_pulse, self._chore = look, may_recover, on_pulse, chore
+        self._poll, self._may_recover, self._on_pulse, self._chore = poll, may_recover, on_pulse, chore
         self._on_busy = on_busy
         self._scheduler = scheduler
         self._moves = moves
         self._ended_lock = threading.Lock()
         self._ended: set[str] = set()
-        self._needs_exist = True
+        self._has_dependencies = True
         self._cursor: tuple[str, str] | None = ("", "")
         self.signal = Signal()
 
-    def heard(self, names: set[str], ended: list[str]) -> None:
-        """A transaction was committed somewhere."""
+    def on_commit(self, names: set[str], ended: list[str]) -> None:
+        """Handle the notifications of a commit, in this process or another."""
         if not self._moves:
             return
-        if ended and self._needs_exist:
+        if ended and self._has_dependencies:
             with self._ended_lock:
                 self._ended.update(ended)
             self.signal.set()
@@ -98,7 +107,7 @@ class Orchestrator:
             self.signal.set()
 
     def tick(self) -> float:
-        """Do everything that is due; the seconds until there may be more."""
+        """Do everything that is due. Return the seconds until the next poll."""
         pulse = self._pulse()
         for _ in range(ROUNDS):
             if not self._moves or not self._round(pulse):
@@ -109,7 +118,7 @@ class Orchestrator:
         return self._until_next(pulse)
 
     def run(self, stopping: threading.Event) -> None:
-        """Tick until told to stop; after a database error, try again at the next tick."""
+        """Tick until `stopping` is set. After an error, retry at the next tick."""
         wait = 0.0
         while not stopping.is_set():
             self.signal.wait(wait)
@@ -119,75 +128,77 @@ class Orchestrator:
                 with self._store.reserved():
                     wait = self.tick()
             except HoldfastError as error:
-                log.warning("orchestrator: %s; trying again at the next tick", error)
+                log.warning("orchestrator: %s; retrying", error)
                 if isinstance(error, StoreBusy):
                     self._on_busy(error)
-                wait = self._settings.tick.total_seconds()
+                wait = self._settings.poll_interval.total_seconds()
             except Exception:
-                log.exception("orchestrator failed; trying again at the next tick")
-                wait = self._settings.tick.total_seconds()
+                log.exception("orchestrator failed; retrying")
+                wait = self._settings.poll_interval.total_seconds()
 
     def _pulse(self) -> Pulse:
-        pulse = self._look()
-        self._needs_exist = pulse.needs
+        pulse = self._poll()
+        self._has_dependencies = pulse.dependencies
         return pulse
 
     def _round(self, pulse: Pulse) -> bool:
-        """Move at most a batch of each kind; whether anything moved."""
+        """Move at most BATCH runs of each kind; False if nothing moved."""
         now = self._clock.now()
         moved = 0
-        if pulse.needs:
-            moved += self._needs()
+        if pulse.dependencies:
+            moved += self._check_dependencies()
         if pulse.due_at is not None and pulse.due_at <= now:
             moved += self._store.do(lambda tx: promote.due(tx, limit=BATCH))
-        if pulse.errands:
+        if pulse.pending_actions:
             moved += self._store.do(lambda tx: fan_out.stages(tx, limit=BATCH))
-        if pulse.stops:
+        if pulse.child_cancellations:
             moved += self._store.do(lambda tx: cancel_children.children(tx, limit=BATCH))
-        if pulse.looks:
-            moved += self._store.do(lambda tx: build_requests.settle(tx, limit=BATCH))
-            self._store.do(lambda tx: promote.looks(tx, limit=BATCH))
-        if pulse.looks or pulse.open_holds:
-            moved += self._store.do(lambda tx: promote.turns(tx, limit=BATCH))
-        if pulse.looks:
-            moved += self._store.do(lambda tx: promote.seen(tx, limit=BATCH))
-        if pulse.expires_at is not None and pulse.expires_at < now and self._can_judge():
-            moved += self._recovered()
+        if pulse.unchecked:
+            moved += self._store.do(lambda tx: build_requests.resolve(tx, limit=BATCH))
+            self._store.do(lambda tx: promote.check_waiting(tx, limit=BATCH))
+        if pulse.unchecked or pulse.open_key_locks:
+            moved += self._store.do(lambda tx: promote.assign_key_locks(tx, limit=BATCH))
+        if pulse.unchecked:
+            moved += self._store.do(lambda tx: promote.mark_checked(tx, limit=BATCH))
+        if pulse.expires_at is not None and pulse.expires_at < now and self._may_take_over():
+            moved += self._recover_expired()
             self._store.do(lambda tx: workers.forget(tx, before=tx.now - 10 * self._settings.lease))
-        # After recovery: a run over its time whose worker is gone has ended before the next slot is claimed.
+        # After recovery, so that a timed-out run of a lost worker has ended before the next slot is claimed.
         moved += self._scheduler.keep(self._clock.now())
         return moved > 0
 
-    def _needs(self) -> int:
-        """Move the runs that depend on ended ones, and check a page of all dependencies, in case a signal was lost."""
+    def _check_dependencies(self) -> int:
+        """Promote the dependents of ended runs, and check a page of all dependencies in case a signal was lost."""
         with self._ended_lock:
             ended = [self._ended.pop() for _ in range(min(BATCH, len(self._ended)))]
-        moved = self._store.do(lambda tx: promote.needs(tx, ended, limit=BATCH))
+        moved = self._store.do(lambda tx: promote.dependents(tx, ended, limit=BATCH))
         if moved == BATCH:
             with self._ended_lock:
-                self._ended.update(ended)  # there may be more who need them
+                self._ended.update(ended)  # more runs may depend on them
         cursor = self._cursor or ("", "")
-        self._cursor = self._store.do(lambda tx: promote.needs_after(tx, cursor, limit=BATCH))
+        self._cursor = self._store.do(lambda tx: promote.dependencies_after(tx, cursor, limit=BATCH))
         return moved
 
-    def _recovered(self) -> int:
+    def _recover_expired(self) -> int:
         taken = self._store.do(self._recover)
         for takeover in taken:
             log.warning("%s", takeover)
         return len(taken)
 
     def _recover(self, tx: Transaction) -> list[recover.Takeover]:
-        # Asked inside the transaction: while we waited for it the clock may have jumped, and others have followed it.
+        # Inside the transaction, because the clock may have jumped while we waited for the lock.
         self._store.follow_clock()
-        return recover.expired(tx, wait=self._settings.takeover_wait, limit=BATCH) if self._can_judge() else []
+        return recover.expired(tx, wait=self._settings.takeover_wait, limit=BATCH) if self._may_take_over() else []
 
-    def _can_judge(self) -> bool:
-        """Whether we may mark and take away leases: our own heartbeat is fresh, and our clock has not jumped for one
-        lease. A process that lives shorter than a lease may judge too: the marks are in the database."""
+    def _may_take_over(self) -> bool:
+        """Whether we may mark and take expired leases: our heartbeat is fresh, and our clock has not jumped recently.
+
+        This also works if every process lives shorter than a lease, because the marks are in the database.
+        """
         return self._clock.settled_for() >= self._settings.lease and self._may_recover()
 
     def _until_next(self, pulse: Pulse) -> float:
-        wait = self._settings.tick
+        wait = self._settings.poll_interval
         for due_at in (pulse.due_at, self._scheduler.next_at()) if self._moves else ():
             if due_at is not None:
                 wait = min(wait, max(due_at - self._clock.now(), timedelta(milliseconds=1)))

@@ -1,4 +1,4 @@
-"""Periodic: call a function every so often between two looks of the orchestrator."""
+"""Periodic: calls a function at regular intervals, between two ticks of the orchestrator."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ log = logging.getLogger("holdfast.orchestrator")
 
 
 class PeriodicTask:
-    """One task of one process, at the same moment of every interval.
+    """A task that one process repeats at a fixed interval.
 
-    The function returns in how many seconds it wants to be called instead, or None. If it raises, the error is logged
-    and the function is called again at its usual moment.
+    The function returns None, or the seconds after which to call it next instead. If it raises a HoldfastError, the
+    error is logged, and the function is called again at its usual time.
     """
 
     def __init__(
@@ -26,7 +26,7 @@ class PeriodicTask:
         self._next = clock.elapsed() + first_after
 
     def tick(self) -> None:
-        """Call the function, if it is time for it."""
+        """Call the function if it is due."""
         now, every = self._clock.elapsed(), self._interval.total_seconds()
         late = now - self._next
         if late < 0:
@@ -35,11 +35,11 @@ class PeriodicTask:
         try:
             wait = self._function()
         except HoldfastError as error:
-            log.warning("%s: %s; trying again within %s", self._name, error, self._interval)
+            log.warning("%s: %s; retrying within %s", self._name, error, self._interval)
             return
         if wait is not None:
             self._next = now + wait
 
     def hasten(self, seconds: float) -> None:
-        """Be called in so many seconds at the latest."""
+        """Call the function in this many seconds at the latest."""
         self._next = min(self._next, self._clock.elapsed() + seconds)

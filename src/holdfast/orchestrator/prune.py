@@ -12,7 +12,7 @@ from holdfast.artifacts.backends.base import ArtifactStore
 from holdfast.orchestrator.periodic import PeriodicTask
 from holdfast.runs import audit, retention
 from holdfast.runs.limits import rates
-from holdfast.runs.retention import Cursor, Removed
+from holdfast.runs.retention import Cursor, Pruned
 from holdfast.statistics import gauges, rollups
 from holdfast.store.store import Store
 from holdfast.store.transaction import Transaction
@@ -29,10 +29,10 @@ ROUND = timedelta(days=1)
 
 
 class Pruner:
-    """A worker's own pass through what has ended: at most one step a tick, so that nothing else waits for it.
+    """Prunes in the background of a worker, at most one step per tick, so that it does not delay other tasks.
 
-    Its cursors stay where they are between passes, and only what has come due since is read; once a day it begins at
-    the beginning, for the sake of what was spared then.
+    The cursors are kept between passes, so a pass reads only runs that have come due since the last one. Once a day a
+    pass starts from the beginning, to delete runs that were still in use before.
     """
 
     def __init__(
@@ -41,14 +41,14 @@ class Pruner:
         self._store, self._settings, self._clock, self._artifact_store = store, settings, clock, artifact_store
         self._round_ends = clock.elapsed()
         self._cursors: dict[State, Cursor] = {}
-        self._pass: Iterator[Removed] | None = None
-        self._removed = Removed()
-        # The first moment differs from worker to worker.
+        self._pass: Iterator[Pruned] | None = None
+        self._removed = Pruned()
+        # Workers start at different times within the hour.
         first = EVERY.total_seconds() * int(json_text.digest(seed)[:4], 16) / 0x10000
         self.task = PeriodicTask("retention", EVERY, self._step, clock=clock, first_after=first)
 
     def _step(self) -> float | None:
-        """The next step; the one after it follows at the next tick, until the pass has ended."""
+        """Do the next step. Return the seconds until the following one, or None at the end of the pass."""
         try:
             self._pass = self._pass or self._begin()
             self._removed += next(self._pass)
@@ -59,29 +59,29 @@ class Pruner:
             self._cursors.clear()
             self._end()
             raise
-        return self._settings.tick.total_seconds()
+        return self._settings.poll_interval.total_seconds()
 
-    def _begin(self) -> Iterator[Removed]:
+    def _begin(self) -> Iterator[Pruned]:
         if self._clock.elapsed() >= self._round_ends:
             self._round_ends = self._clock.elapsed() + ROUND.total_seconds()
             self._cursors = {}
-        self._removed = Removed()
+        self._removed = Pruned()
         limits = retention.limits(self._settings, self._clock.now())
         return steps(self._store, self._artifact_store(), limits, cursors=self._cursors)
 
     def _end(self) -> None:
         self._pass = None
-        if self._removed != Removed():
-            log.info("retention: removed %s", self._removed)
+        if self._removed != Pruned():
+            log.info("retention: deleted %s", self._removed)
 
 
-RUNS = 500  # a transaction: 15 to 25 ms on SQLite and PostgreSQL, for which every other writer of SQLite waits
+RUNS = 500  # per transaction: 15 to 25 ms on SQLite and PostgreSQL; on SQLite every other writer waits that long
 EVENTS = 5000
-FILES = 50  # few, because an object storage is asked in the middle of a transaction
-TALLIES = 1000
+FILES = 50  # few, because each may be a request to an object storage inside the transaction
+ROLLUPS = 1000
 RATES = 50  # of up to 101 rows each
 PAGE = 1000
-HEADS = 50  # families that are looked at together; one may have tens of thousands of members
+HEADS = 50  # families that are read together; one may have tens of thousands of members
 
 
 def steps(
@@ -91,18 +91,18 @@ def steps(
     *,
     cursors: dict[State, Cursor],
     dry_run: bool = False,
-) -> Iterator[Removed]:
-    """Remove all that may go, and say after each transaction what it removed."""
+) -> Iterator[Pruned]:
+    """Delete everything past its retention period. Yield after each transaction what it deleted."""
     for state in limits:
-        going: list[str] = []
+        pending: list[str] = []
         for families in _due(store, state, limits, cursors):
-            going += families
-            while len(going) >= RUNS:
-                yield from _batch(store, artifact_store, going[:RUNS], dry_run=dry_run)
-                del going[:RUNS]
-            yield Removed()  # however much there was to look at, others have their turn
-        if going:
-            yield from _batch(store, artifact_store, going, dry_run=dry_run)
+            pending += families
+            while len(pending) >= RUNS:
+                yield from _batch(store, artifact_store, pending[:RUNS], dry_run=dry_run)
+                del pending[:RUNS]
+            yield Pruned()  # let other tasks run after each page, even if nothing was deleted
+        if pending:
+            yield from _batch(store, artifact_store, pending, dry_run=dry_run)
     if dry_run:
         return
     if "succeeded" in limits:
@@ -112,20 +112,19 @@ def steps(
             limit=EVENTS,
         )
     while store.do(lambda tx: rates.forget(tx, limit=RATES)):
-        yield Removed()
-    while store.do(lambda tx: rollups.forget(tx, limit=TALLIES)):
-        yield Removed()
+        yield Pruned()
+    while store.do(lambda tx: rollups.forget(tx, limit=ROLLUPS)):
+        yield Pruned()
     store.do(tokens.delete_expired)
     store.do(gauges.forget)
     while store.read(lambda tx: artifacts.sweep(tx, artifact_store, limit=PAGE)) == PAGE:
-        yield Removed()
+        yield Pruned()
 
 
-def delete(store: Store, artifact_store: ArtifactStore, run_id: str, *, by: str | None, dry_run: bool) -> Removed:
-    """Delete a run that has ended and its family, or raise RunInUse.
+def delete(store: Store, artifact_store: ArtifactStore, run_id: str, *, by: str | None, dry_run: bool) -> Pruned:
+    """Delete a finished run and its family, or raise RunInUse.
 
-    The run's own row goes last: what a crash leaves, or a run that begins to use it meanwhile, can be deleted by
-    another call.
+    The run's own row is deleted last, so that after a crash, or after RunInUse, another call can delete the rest.
     """
     audit.check(by)
     family = store.read(lambda tx: retention.family(tx, run_id))
@@ -133,20 +132,20 @@ def delete(store: Store, artifact_store: ArtifactStore, run_id: str, *, by: str 
     def remove(tx: Transaction, run_ids: Sequence[str]) -> int:
         count = _remove(tx, run_ids)
         if tx.all("find_runs", ids=sorted(run_ids)):
-            raise RunInUse(f"run {run_id} or a part of it has come into use, or is being deleted: try again")
+            raise RunInUse(f"run {run_id} or one of its parts is in use or is being deleted; try again")
         if run_id in run_ids and count:
             audit.record(tx, by, "delete", run=run_id)
         return count
 
     batches = [family[first : first + RUNS] for first in range(0, len(family), RUNS)]
     steps = (step for batch in batches for step in _batch(store, artifact_store, batch, dry_run=dry_run, remove=remove))
-    return sum(steps, start=Removed())
+    return sum(steps, start=Pruned())
 
 
 def _due(
     store: Store, state: State, limits: dict[State, datetime], cursors: dict[State, Cursor]
 ) -> Iterator[list[str]]:
-    """Runs that may go, page by page, each family in the order in which it must go."""
+    """Yield pages of runs that can be deleted, each family in the order in which to delete it."""
     while True:
         cursor = cursors.get(state, Cursor())
         page = store.read(lambda tx: retention.page(tx, state, cursor, before=limits[state], limit=PAGE))  # noqa: B023
@@ -160,7 +159,7 @@ def _due(
 
 
 def _free(tx: Transaction, heads: Sequence[str], limits: dict[State, datetime], state: State) -> list[str]:
-    """The families of these heads, without those of which someone names a member."""
+    """Return the members of these families, without families that other runs still refer to."""
     families = retention.families(tx, heads, limits)
     members = [member for family in families.values() for member in family]
     named = retention.served(tx, heads, since=limits[state]) if state == "succeeded" else set()
@@ -176,35 +175,35 @@ def _batch(
     *,
     dry_run: bool,
     remove: Callable[[Transaction, Sequence[str]], int] | None = None,
-) -> Iterator[Removed]:
+) -> Iterator[Pruned]:
     if dry_run:
         yield store.read(lambda tx: retention.belongings(tx, run_ids))
         return
     while True:
-        gone = store.do(lambda tx: artifacts.remove(tx, artifact_store, retention.held(tx, run_ids), limit=FILES))
-        if gone:
-            yield Removed(artifacts=len(gone), bytes=sum(artifact.size for artifact in gone))
-        if len(gone) < FILES:
+        removed = store.do(lambda tx: artifacts.remove(tx, artifact_store, retention.held(tx, run_ids), limit=FILES))
+        if removed:
+            yield Pruned(artifacts=len(removed), bytes=sum(artifact.size for artifact in removed))
+        if len(removed) < FILES:
             break
     yield from _until_done(
         lambda: store.do(lambda tx: retention.remove_events(tx, retention.held(tx, run_ids), limit=EVENTS)),
         limit=EVENTS,
     )
-    yield Removed(runs=store.do(lambda tx: (remove or _remove)(tx, run_ids)))
+    yield Pruned(runs=store.do(lambda tx: (remove or _remove)(tx, run_ids)))
 
 
 def _remove(tx: Transaction, run_ids: Sequence[str]) -> int:
-    # If another pass had locked these runs, we have not removed their artifacts and events. Without its run no pass
-    # would find those again.
+    # If another pass had locked these runs, their artifacts and events are not deleted yet. Keep the runs then, because
+    # without the runs no pass would find those again.
     held = retention.held(tx, run_ids)
     left = retention.belongings(tx, held)
     return 0 if left.artifacts or left.events else retention.remove(tx, held)
 
 
-def _until_done(remove: Callable[[], int], *, limit: int) -> Iterator[Removed]:
+def _until_done(remove: Callable[[], int], *, limit: int) -> Iterator[Pruned]:
     while True:
         count = remove()
         if count:
-            yield Removed(events=count)
+            yield Pruned(events=count)
         if count < limit:
             return

@@ -1,14 +1,15 @@
-"""Recover: what becomes of runs whose lease ran out.
+"""Recover: remove expired leases, and decide by policy what happens to their runs.
 
-A lease that ran out is marked with the time at which that was first seen. It is taken away if it is not renewed for a
-while after that. The mark is in the database: it does not matter which process saw it, or how long that process lives.
+The first process that sees an expired lease marks it with the time. The lease is removed if it is not renewed within a
+waiting period after that. The mark is in the database, so it does not matter which process wrote it or how long that
+process lives.
 
 a slot's run, at a worker's start  ──▶ failed, worker_startup_recovery
 cancel was requested               ──▶ cancelled
-the lease lasted to the deadline   ──▶ timed_out, or tried again, as its policy says
+the lease lasted to the deadline   ──▶ timed_out, or retried if its policy says so
 a slot's run, past its deadline    ──▶ timed_out
-on_crash = requeue                 ──▶ ready, until too many workers were lost with it
-on_crash = retry                   ──▶ a failed attempt like any other
+on_crash = requeue                 ──▶ ready, or failed after too many takeovers
+on_crash = retry                   ──▶ a failed attempt, which may be retried
 on_crash = fail                    ──▶ failed, PROCESS_TERMINATED
 """
 
@@ -31,31 +32,31 @@ from holdfast.values.events import Event
 from holdfast.values.policies import KeyOrder, Policy, policy_from_json
 
 STARTUP = "worker_startup_recovery"
-"""Why a run ends that an earlier worker left behind, when the next worker of its name starts."""
+"""The reason for ending a run that an earlier worker left behind, when the next worker of its name starts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Takeover:
-    """A lease that was taken away, and what became of its run (None: it can be claimed again at once)."""
+    """A removed lease, and the decision about its run (None: the run can be claimed again at once)."""
 
     lease: Lease
-    because: str
+    reason: str
     decision: Final | RetryLater | None
 
     def __str__(self) -> str:
         return (
-            f"run {self.lease.run_id} ({self.lease.ticket.job}) was taken from {self.lease.holder}: {self.because}; "
-            f"{self._what()}"
+            f"run {self.lease.run_id} ({self.lease.entry.job}) was taken from {self.lease.holder}: {self.reason}; "
+            f"{self._consequence()}"
         )
 
-    def _what(self) -> str:
+    def _consequence(self) -> str:
         match self.decision:
             case None:
                 return "it is queued again"
             case RetryLater(error):
-                return f"it is tried again later: {error}"
+                return f"it will be retried: {error}"
             case Failed(failure_type, error):
-                return f"it failed, {failure_type}: {error}"
+                return f"it failed with {failure_type}: {error}"
             case TimedOut(error):
                 return f"it timed out: {error}"
             case Cancelled(reason):
@@ -64,105 +65,109 @@ class Takeover:
 
 
 def expired(tx: Transaction, *, wait: timedelta, limit: int) -> list[Takeover]:
-    """Mark leases that ran out, and take away those that were marked at least `wait` ago and not renewed since."""
-    return take_away(tx, overdue(tx, wait=wait, limit=limit), because="its lease ran out")
+    """Mark expired leases, and remove those that were marked at least `wait` ago and not renewed since."""
+    return take_away(tx, overdue(tx, wait=wait, limit=limit), reason="its lease expired")
 
 
 def overdue(tx: Transaction, *, wait: timedelta, limit: int) -> Sequence[Row]:
-    """Mark leases that ran out; the leases that were marked at least `wait` ago and not renewed since."""
+    """Mark expired leases. Return those that were marked at least `wait` ago and not renewed since."""
     tx.put("mark_expired", now=tx.now, limit=limit)
     return tx.all("find_expired", seen_before=tx.now - wait, limit=limit)
 
 
-def take_away(tx: Transaction, rows: Sequence[Row], *, because: str, orphaned: bool = False) -> list[Takeover]:
-    """Move the runs of these leases to where their policies say.
+def take_away(tx: Transaction, rows: Sequence[Row], *, reason: str, orphaned: bool = False) -> list[Takeover]:
+    """Remove these leases, and move their runs as their policies say.
 
-    `orphaned` says that their process is known to be gone: that is why they end, however long ago it was.
+    `orphaned`: their process is known to be gone, so they end for that reason and not because of their deadline.
     """
     if not rows:
         return []
-    seen = [{"run_id": row["run_id"], "attempt": row["attempt"], "expires_at": row["expires_at"]} for row in rows]
-    gone = {row["run_id"]: row for row in tx.all("delete_expired", rows=seen)}
+    expected = [{"run_id": row["run_id"], "claim": row["claim"], "expires_at": row["expires_at"]} for row in rows]
+    deleted = {row["run_id"]: row for row in tx.all("delete_expired", rows=expected)}
     endings: list[Ending] = []
-    again: list[QueueEntry] = []
-    later: list[tuple[Wait, KeyOrder]] = []
+    requeued: list[QueueEntry] = []
+    retries: list[tuple[Wait, KeyOrder]] = []
     taken: list[Takeover] = []
     for row in rows:
-        if row["run_id"] not in gone:
+        if row["run_id"] not in deleted:
             continue
-        # A cancel may have been accepted since we looked: what the DELETE returned is what counts.
-        lease, policy = Lease.of(row | gone[row["run_id"]]), policy_from_json(row["policy"])
-        ticket = lease.ticket.changed(takeovers=lease.ticket.takeovers + 1)
+        # Use the values that the DELETE returned: a cancel may have been requested since we read the row.
+        lease, policy = Lease.of(row | deleted[row["run_id"]]), policy_from_json(row["policy"])
+        entry = lease.entry.changed(takeovers=lease.entry.takeovers + 1)
         slot = row["kind"] == "slot"
-        decision = decide(tx, lease, policy, because=because, orphaned=orphaned, slot=slot)
-        taken.append(Takeover(lease=lease, because=because, decision=decision))
-        tx.count("taken_over")
+        decision = decide(tx, lease, policy, reason=reason, orphaned=orphaned, slot=slot)
+        taken.append(Takeover(lease=lease, reason=reason, decision=decision))
+        tx.count("takeover")
         match decision:
             case RetryLater(error, after, key_order):
-                later.append((Wait(ticket=ticket, due_at=tx.now + after, because=error[:1000]), key_order))
+                retries.append((Wait(entry=entry, due_at=tx.now + after, reason=error[:1000]), key_order))
             case None:
-                # The work was lost with its worker, not by its own fault: it has used up no try.
-                again.append(ticket.changed(tries=ticket.tries - 1))
+                # The run did not fail, its worker was lost: this uses up no attempt.
+                requeued.append(entry.changed(attempt=entry.attempt - 1))
             case final:
-                endings.append(Ending(ticket=ticket, outcome=final, holder=lease.holder, started_at=lease.started_at))
+                endings.append(Ending(entry=entry, outcome=final, holder=lease.holder, started_at=lease.started_at))
     events.record(tx, [_diagnostic(one) for one in taken])
-    tx.notify(*{row["queue"] for row in rows if row["run_id"] in gone and row["place"] is not None})
+    tx.notify(*{row["queue"] for row in rows if row["run_id"] in deleted and row["permit"] is not None})
     end_runs(tx, endings)
-    open_key_locks(tx, [wait.ticket for wait, key_order in later if key_order == "due"])
-    add_waiting(tx, [wait for wait, _ in later])
-    ready.put(tx, again)
+    open_key_locks(tx, [wait.entry for wait, key_order in retries if key_order == "due"])
+    add_waiting(tx, [wait for wait, _ in retries])
+    ready.put(tx, requeued)
     return taken
 
 
 def decide(
-    tx: Transaction, lease: Lease, policy: Policy, *, because: str, orphaned: bool = False, slot: bool = False
+    tx: Transaction, lease: Lease, policy: Policy, *, reason: str, orphaned: bool = False, slot: bool = False
 ) -> Final | RetryLater | None:
-    """What the loss of its worker means for a run; None is: let it be claimed again at once."""
-    if slot and because == STARTUP:
-        # That its worker is gone is known; neither its time nor a request to cancel it is the reason.
+    """Decide what happens to a run whose worker was lost; None means that it can be claimed again at once."""
+    if slot and reason == STARTUP:
+        # The lost worker is the reason, even if the deadline has passed or a cancel was requested.
         return Failed("PROCESS_TERMINATED", STARTUP)
     if orphaned and policy.on_crash == "fail":
-        # Not because of its time, which went on while no one was there, nor of a wish that no one could hear.
-        return Failed("PROCESS_TERMINATED", f"its worker {lease.holder} was lost: {because}")
+        # Neither a deadline nor a cancel that came while no worker was there is the reason.
+        return Failed("PROCESS_TERMINATED", f"worker {lease.holder} was lost: {reason}")
     if lease.cancel_requested_at is not None:
         return Cancelled(lease.cancel_reason or "cancelled")
     if _timed_out(tx, lease, slot=slot):
-        error = f"{policy.timed_out}; its worker {lease.holder} was silent"
+        error = f"{policy.timed_out}; worker {lease.holder} was lost"
         if policy.on_timeout == "retry":
             return _retry_or(tx, lease, policy, error, TimedOut(error))
         return TimedOut(error)
-    error = f"its worker {lease.holder} was lost: {because}"
+    error = f"worker {lease.holder} was lost: {reason}"
     match policy.on_crash:
         case "fail":
             return Failed("PROCESS_TERMINATED", error)
         case "retry":
             return _retry_or(tx, lease, policy, error, Failed("PROCESS_TERMINATED", error))
         case "requeue":
-            if lease.ticket.takeovers >= policy.max_takeovers:
+            if lease.entry.takeovers >= policy.max_takeovers:
                 return Failed(
                     "TAKEOVER_LIMIT",
-                    f"{lease.ticket.takeovers + 1} workers were lost with it; the last was {lease.holder}",
+                    f"{lease.entry.takeovers + 1} workers were lost while executing this run, "
+                    f"the last one was {lease.holder}",
                 )
             return None
 
 
 def _timed_out(tx: Transaction, lease: Lease, *, slot: bool) -> bool:
-    """Whether the run was still held at its deadline. A lease that ran out earlier means a lost worker, even if that
-    is noticed after the deadline. A slot's run is never started again, so for it only the time of noticing counts."""
+    """Whether the run timed out: its lease was valid until its deadline.
+
+    A lease that expired earlier means a lost worker, even if that is noticed after the deadline. A slot's run is never
+    started again, so for it only the current time counts.
+    """
     if lease.deadline_at is None:
         return False
     return lease.deadline_at <= (tx.now if slot else lease.expires_at)
 
 
 def _retry_or(tx: Transaction, lease: Lease, policy: Policy, error: str, otherwise: Final) -> Final | RetryLater:
-    if lease.ticket.tries >= policy.max_attempts:
+    if lease.entry.attempt >= policy.max_attempts:
         return otherwise
-    after = policy.retry.wait_before(lease.ticket.tries + 1, fraction=tx.ids.fraction())
+    after = policy.retry.wait_before(lease.entry.attempt + 1, fraction=tx.ids.fraction())
     return RetryLater(error, after, key_order=policy.key_order)
 
 
 def _diagnostic(takeover: Takeover) -> Event:
     lease, decision = takeover.lease, takeover.decision
-    what = "requeued" if decision is None else decision.word
-    data = {"because": takeover.because, "decision": what, "expired_at": lease.expires_at.isoformat()}
+    word = "requeued" if decision is None else decision.word
+    data = {"reason": takeover.reason, "decision": word, "expired_at": lease.expires_at.isoformat()}
     return lease_event(lease, "RUN_TAKEN_OVER", data)

@@ -1,7 +1,7 @@
-"""Schedule: due slots → runs. Any number of schedulers may run; none is leader, and none loses a slot.
+"""Schedule: claims due slots and submits their runs. Any number of schedulers may run, without a leader.
 
-One transaction a schedule: its row is locked, what came due since it was last considered is decided, the slots are
-inserted, the runs of those inserted are submitted. If it does not commit, nothing was considered.
+Each schedule is evaluated in one transaction: lock its row, decide about the slots that came due since the last
+evaluation, insert the slots, and submit their runs.
 """
 
 from __future__ import annotations
@@ -24,98 +24,97 @@ from holdfast.values.events import Event
 
 log = logging.getLogger("holdfast.orchestrator")
 
-MOST = 1000  # slots that are written down one by one after a long absence
-AT_ONCE = 100  # schedules of one round, so that what else waits is not kept waiting
+MAX_SLOTS = 1000  # slots that are stored one by one after a long outage
+BATCH = 100  # schedules per round, so that other tasks are not delayed
 SEEN_EVERY = timedelta(hours=1)
-SET_BACK = timedelta(minutes=1)  # a clock that jumps back by less just waits for itself
+SET_BACK = timedelta(minutes=1)  # smaller backward jumps of the clock need no handling
 Guard = Callable[[Transaction], None]
 
 
 class Scheduler:
-    """The schedules of one process, and when each has to be looked at: kept in memory, so that time alone costs no
-    query."""
+    """The schedules of one process, with the next evaluation time of each in memory, so that waiting needs no query."""
 
     def __init__(
         self, store: Store, known: Mapping[str, Schedule], *, holder: str, guard: Guard = lambda tx: None
     ) -> None:
         self._store, self._known, self._holder, self._guard = store, known, holder, guard
         self._next: dict[str, datetime] = {}
-        self._met: set[str] = set()
+        self._evaluated: set[str] = set()
         self._warned: dict[str, str] = {}
         """The stored definition of each schedule that differs from ours, as of the last warning."""
-        self._looked_at: datetime | None = None
+        self._evaluated_at: datetime | None = None
         self._changed = self._closed = False
 
     def close(self) -> None:
-        """Claim no more slots, from now on: they are for those who go on."""
+        """Claim no more slots from now on; other workers claim them."""
         self._closed = True
 
     def forget(self) -> None:
-        """Something was changed by hand: look at every schedule the next time."""
+        """Evaluate every schedule the next time, because an operator has changed one."""
         self._changed = True
 
     def keep(self, now: datetime) -> int:
-        """Consider what is due; how many slots were decided."""
-        set_back = self._looked_at is not None and now < self._looked_at - SET_BACK
+        """Evaluate the schedules that are due. Return how many slots were decided."""
+        set_back = self._evaluated_at is not None and now < self._evaluated_at - SET_BACK
         if self._changed or set_back:
-            self._changed = False  # before looking: what is changed from now on is for the next time
+            self._changed = False  # reset first, so that a change from now on counts for the next call
             self._next = {}
-        self._looked_at = now
+        self._evaluated_at = now
         due = [one for name, one in list(self._known.items()) if self._next.get(name, now) <= now]
         due.sort(key=lambda one: self._next.get(one.name, EPOCH))
-        return sum(self._keep(schedule, now) for schedule in due[:AT_ONCE] if not self._closed)
+        return sum(self._evaluate(schedule, now) for schedule in due[:BATCH] if not self._closed)
 
     def next_at(self) -> datetime | None:
-        """When the next schedule has to be looked at, if any is known."""
+        """When to evaluate the next schedule; None if there is none."""
         if self._closed:
             return None
         return min((self._next.get(name, EPOCH) for name in list(self._known)), default=None)
 
-    def _keep(self, schedule: Schedule, now: datetime) -> int:
-        def consider_it(tx: Transaction) -> tuple[Considered, datetime]:
+    def _evaluate(self, schedule: Schedule, now: datetime) -> int:
+        def run(tx: Transaction) -> tuple[Evaluation, datetime]:
             self._guard(tx)
-            take_over = schedule.name not in self._met
-            return consider(tx, schedule, holder=self._holder, take_over=take_over), tx.now
+            take_over = schedule.name not in self._evaluated
+            return evaluate(tx, schedule, holder=self._holder, take_over=take_over), tx.now
 
         try:
-            considered, until = self._store.do(consider_it)
+            evaluation, until = self._store.do(run)
             following = schedule.trigger.after(until)
         except (StoreBusy, StoreUnavailable, WorkerExists):
             raise
         except Exception:
-            # A trigger of the user's own is code like any other; one that fails must not stop all the others.
-            log.exception("schedule %s can't be considered; trying again in %s", schedule.name, SET_BACK)
+            # A trigger may be user code. One that fails must not stop the other schedules.
+            log.exception("could not evaluate schedule %s; retrying in %s", schedule.name, SET_BACK)
             self._next[schedule.name] = now + SET_BACK
             return 0
-        self._met.add(schedule.name)
-        self._tell(schedule, considered)
+        self._evaluated.add(schedule.name)
+        self._log(schedule, evaluation)
         self._next[schedule.name] = min(until + SEEN_EVERY, following or until + SEEN_EVERY)
-        return considered.slots
+        return evaluation.slots
 
-    def _tell(self, schedule: Schedule, considered: Considered) -> None:
-        """Log that our definition of a schedule replaced the stored one, or lost to it; the latter once a change."""
+    def _log(self, schedule: Schedule, evaluation: Evaluation) -> None:
+        """Log if our definition replaced the stored one; warn, once per change, if another definition is in force."""
         name = schedule.name
-        if considered.replaced is not None:
-            log.info("schedule %s: this worker's definition replaces the stored one: %s", name, considered.replaced)
-        if considered.other is None:
+        if evaluation.replaced is not None:
+            log.info("schedule %s: this worker's definition replaces the stored one: %s", name, evaluation.replaced)
+        if evaluation.other is None:
             self._warned.pop(name, None)
-        elif self._warned.get(name) != considered.other:
-            self._warned[name] = considered.other
+        elif self._warned.get(name) != evaluation.other:
+            self._warned[name] = evaluation.other
             log.warning(
-                "schedule %s: a worker that started later has another definition, and this worker claims none of its "
+                "schedule %s: a worker that started later has another definition, so this worker claims none of its "
                 "slots: %s",
                 name,
-                definitions.differences(schedule.to_json(), considered.other),
+                definitions.differences(schedule.to_json(), evaluation.other),
             )
 
 
 @dataclass(frozen=True, kw_only=True)
-class Considered:
-    """What came of looking at a schedule.
+class Evaluation:
+    """The result of evaluating a schedule.
 
     slots     how many slots were decided
-    replaced  how our definition differs from the stored one that it replaced, if it did
-    other     the stored definition, if it differs from ours and we leave the slots to other workers
+    replaced  how our definition differs from the stored one, if it replaced that
+    other     the stored definition, if it differs from ours and other workers claim the slots
     """
 
     slots: int = 0
@@ -123,59 +122,59 @@ class Considered:
     other: str | None = None
 
 
-def consider(tx: Transaction, schedule: Schedule, *, holder: str, take_over: bool) -> Considered:
-    """Decide every slot that came due since someone last did; `holder` is the worker that claims them.
+def evaluate(tx: Transaction, schedule: Schedule, *, holder: str, take_over: bool) -> Evaluation:
+    """Decide about every slot that came due since the last evaluation; `holder` is the worker that claims them.
 
-    `take_over`: the code has just started and says what the schedule is now. From then on code that says otherwise
-    is older, and leaves the slots alone.
+    `take_over`: this process has just started, so its definition replaces the stored one. Later on, a process whose
+    definition differs from the stored one has older code and does not claim slots.
     """
-    standing = definitions.lock(tx, schedule.name)
-    if standing is None:
+    status = definitions.lock(tx, schedule.name)
+    if status is None:
         definitions.add(tx, schedule)
-        return Considered()
+        return Evaluation()
     spec = schedule.to_json()
-    standing, damaged = _readable(standing, schedule, tx.now), standing.unreadable
-    if not take_over and damaged is None and spec != standing.spec and not _is_abandoned(standing, tx.now):
-        return Considered(other=standing.spec)
+    status, damaged = _readable(status, schedule, tx.now), status.unreadable
+    if not take_over and damaged is None and spec != status.spec and not _is_abandoned(status, tx.now):
+        return Evaluation(other=status.spec)
     replaced = None
-    if spec != standing.spec:
-        replaced = definitions.differences(spec, standing.spec) if damaged is None else json_text.marker(damaged)
-        tx.notify("schedules")  # workers with the other definition look now, and say so
-    since = standing.considered_at
+    if spec != status.spec:
+        replaced = definitions.differences(spec, status.spec) if damaged is None else json_text.marker(damaged)
+        tx.notify("schedules")  # workers with the other definition evaluate it now and log a warning
+    since = status.evaluated_at
     if since > tx.now + SET_BACK:
-        # The clock was set back: what was decided ahead of it has its rows, what was not is still to come.
+        # The clock was set back. Slots decided before that have rows, so deciding about their times again does no harm.
         since = tx.now - SET_BACK
-    # What came due before this code started was due by what the row says; its own counts from now on.
-    other_times = take_over and triggers.dump(schedule.trigger) != triggers.dump(standing.schedule.trigger)
-    trigger = standing.schedule.trigger if other_times else schedule.trigger
-    due, more = ([], False) if standing.paused_at else triggers.between(trigger, since, tx.now, most=MOST)
+    # The stored trigger applies to slots that came due before this process started, its own trigger to later ones.
+    other_times = take_over and triggers.dump(schedule.trigger) != triggers.dump(status.schedule.trigger)
+    trigger = status.schedule.trigger if other_times else schedule.trigger
+    due, more = ([], False) if status.paused_at else triggers.between(trigger, since, tx.now, most=MAX_SLOTS)
     if not due:
-        until = tx.now if other_times and not standing.paused_at else since
-        if spec != standing.spec or until != standing.considered_at or tx.now - standing.seen_at >= SEEN_EVERY:
+        until = tx.now if other_times and not status.paused_at else since
+        if spec != status.spec or until != status.evaluated_at or tx.now - status.last_seen_at >= SEEN_EVERY:
             definitions.decided(tx, schedule, until=until)
-        return Considered(replaced=replaced)
+        return Evaluation(replaced=replaced)
     if more:
-        _sum_up(tx, schedule, since, due[0])
+        _record_missed(tx, schedule, since, due[0])
     decisions = decide(schedule, due, now=tx.now, active=slots.active(tx, schedule))
     written = slots.take(tx, schedule, decisions, claimed_by=holder)
     definitions.decided(tx, schedule, until=tx.now)
     for slot in written:
         log.info("schedule %s: slot %s %s", schedule.name, slots.text(slot.scheduled_for), slot.outcome)
-    return Considered(slots=len(written), replaced=replaced)
+    return Evaluation(slots=len(written), replaced=replaced)
 
 
-def _readable(standing: ScheduleStatus, schedule: Schedule, now: datetime) -> ScheduleStatus:
-    """The stored schedule; in place of what can't be decoded, our own definition and no slot before now."""
-    if standing.unreadable is None:
-        return standing
-    considered_at = now if isinstance(standing.considered_at, json_text.UnreadableInstant) else standing.considered_at
-    return replace(standing, schedule=schedule, considered_at=considered_at)
+def _readable(status: ScheduleStatus, schedule: Schedule, now: datetime) -> ScheduleStatus:
+    """Return the stored schedule. If it can't be decoded, use our own definition and no slot before now."""
+    if status.unreadable is None:
+        return status
+    evaluated_at = now if isinstance(status.evaluated_at, json_text.UnreadableInstant) else status.evaluated_at
+    return replace(status, schedule=schedule, evaluated_at=evaluated_at)
 
 
 def decide(
     schedule: Schedule, due: Sequence[datetime], *, now: datetime, active: Sequence[slots.Active]
 ) -> list[Decision]:
-    """What becomes of slots that are due together, oldest first."""
+    """Decide about slots that are due together, oldest first."""
     wanted = [slot_at for slot_at in due if not _is_missed(schedule, slot_at, now, latest=due[-1])]
     chosen = set(wanted[-1:] if schedule.coalesce else wanted)
     coalesced = set(wanted) - chosen
@@ -185,13 +184,13 @@ def decide(
         if slot_at in chosen and other is None:
             decisions.append(Decision(slot_at=slot_at, state="claimed"))
         elif slot_at in chosen:
-            decisions.append(Decision(slot_at=slot_at, state="skipped", because=str(other)))
+            decisions.append(Decision(slot_at=slot_at, state="skipped", reason=str(other)))
         elif slot_at in coalesced:
-            because = f"slot {slots.text(wanted[-1])} was due at the same time"
-            decisions.append(Decision(slot_at=slot_at, state="coalesced", because=because, into_at=wanted[-1]))
+            reason = f"slot {slots.text(wanted[-1])} was due at the same time"
+            decisions.append(Decision(slot_at=slot_at, state="coalesced", reason=reason, coalesced_at=wanted[-1]))
         else:
-            because = f"it was {_age(now - slot_at)} late; misfire_grace is {_age(schedule.misfire_grace)}"
-            decisions.append(Decision(slot_at=slot_at, state="missed", because=because))
+            reason = f"it was {_age(now - slot_at)} late; misfire_grace is {_age(schedule.misfire_grace)}"
+            decisions.append(Decision(slot_at=slot_at, state="missed", reason=reason))
     return decisions
 
 
@@ -203,17 +202,17 @@ def _is_missed(schedule: Schedule, slot_at: datetime, now: datetime, *, latest: 
     return schedule.catch_up == "none" or slot_at != latest
 
 
-def _is_abandoned(standing: ScheduleStatus, now: datetime) -> bool:
-    """Whether no code is left that keeps the schedule as its row says."""
-    following = standing.schedule.trigger.after(standing.considered_at)
-    overdue = standing.paused_at is None and following is not None and following < now - SET_BACK
-    return overdue or now - standing.seen_at > 2 * SEEN_EVERY
+def _is_abandoned(status: ScheduleStatus, now: datetime) -> bool:
+    """Whether no process is left whose definition is the stored one."""
+    following = status.schedule.trigger.after(status.evaluated_at)
+    overdue = status.paused_at is None and following is not None and following < now - SET_BACK
+    return overdue or now - status.last_seen_at > 2 * SEEN_EVERY
 
 
-def _sum_up(tx: Transaction, schedule: Schedule, since: datetime, first: datetime) -> None:
-    """After a long absence the oldest slots are one event, and no rows."""
+def _record_missed(tx: Transaction, schedule: Schedule, since: datetime, first: datetime) -> None:
+    """After a long outage, record the oldest slots as one event instead of a row each."""
     data = {"schedule": schedule.name, "after": since.isoformat(), "before": first.isoformat()}
-    events.record(tx, [Event(run_id=None, kind="SLOTS_PASSED", data=data)])
+    events.record(tx, [Event(run_id=None, kind="SLOTS_MISSED", data=data)])
     log.warning("schedule %s: the slots between %s and %s were missed", schedule.name, since, first)
 
 

@@ -1,7 +1,7 @@
-"""Statistics: count what ended, a while after it did, and sample once a minute how much waits and runs.
+"""Statistics: writes rollups of finished runs after a short delay, and samples the gauges once a minute.
 
-The count looks when something has ended here and its time has come, and once a minute for what others ended (a command
-that cancels). An idle worker therefore asks nothing more than its tick does, but for one look a minute.
+Rollups are written soon after a run has ended in this process, and once a minute for runs that other processes ended
+(such as a command that cancels). So an idle worker adds only one query a minute to its polling.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from holdfast.support.clock import Clock
 LAG = rollups.LAG.total_seconds()
 NET = timedelta(minutes=1)
 SPACING = 5.0
-"""Seconds between two looks of a busy process, so that its minute is not written anew at every tick."""
-HASTE = 0.2
-"""Seconds of one tick that a backlog may take."""
-SETTLING = 5.0
+"""Seconds between two rollups of a busy process, so that it does not rewrite the current minute at every tick."""
+TIME_PER_TICK = 0.2
+"""Seconds of one tick that catching up may take."""
+FIRST_SAMPLE_AFTER = 5.0
 """Seconds before the first sample, so that a worker starts its runs first."""
 
 
 class Rollup:
-    """One process's share of the counting."""
+    """The rollups that one process writes."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store, self._clock = store, clock
@@ -32,26 +32,26 @@ class Rollup:
         self.task = PeriodicTask("statistics", NET, self._count, clock=clock, first_after=SPACING)
 
     def ended(self) -> None:
-        """Something has ended in this process."""
+        """Note that a run has ended in this process."""
         self._ended = self._clock.elapsed()
         self.task.hasten(LAG + SPACING)
 
     def _count(self) -> float:
-        """Count what can be counted, for a short while; go on at once if there is more, soon if more will come."""
+        """Count finished runs for at most TIME_PER_TICK. Return the seconds until the next call."""
         began = self._clock.elapsed()
         while self.count_slice():
-            if self._clock.elapsed() - began > HASTE:
+            if self._clock.elapsed() - began > TIME_PER_TICK:
                 return 0
         return SPACING if self._ended > began - LAG else NET.total_seconds()
 
     def count_slice(self) -> bool:
-        """Count one slice; whether there is more at once."""
+        """Count one slice of finished runs; True if there are more."""
         since = self._store.read(rollups.mark)
         if since is None:
             self._store.do(rollups.begin)
             return True
         piece = self._store.read(lambda tx: rollups.read(tx, since))
-        # Where nothing ended the mark stays, so that nothing is written.
+        # If no run ended, leave the watermark as it is, so that nothing is written.
         if piece is None or not piece.rows:
             return False
         self._store.do(lambda tx: rollups.write(tx, piece))
@@ -59,12 +59,12 @@ class Rollup:
 
 
 def gauge_task(store: Store, clock: Clock) -> PeriodicTask:
-    """One process's share of the samples."""
-    return PeriodicTask("samples", gauges.MINUTE, lambda: _sample(store), clock=clock, first_after=SETTLING)
+    """Return the task that samples the gauges."""
+    return PeriodicTask("gauges", gauges.MINUTE, lambda: _sample(store), clock=clock, first_after=FIRST_SAMPLE_AFTER)
 
 
 def _sample(store: Store) -> None:
-    """Take this minute's sample, if no other process has."""
+    """Store this minute's sample, unless another process has done so."""
     sample = store.read(gauges.look)
     if sample is not None:
         store.do(lambda tx: gauges.take(tx, sample))

@@ -1,1 +1,1 @@
-"""Pipelines: stages in code, their plan, and the segments of a split stage."""
+"""Pipelines: runs made of stages. The stages declared in code, the stored plan, progress and reruns."""

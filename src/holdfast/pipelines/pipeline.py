@@ -1,4 +1,4 @@
-"""Pipelines: stages in code, each a job of its own, joined by what comes after what.
+"""Pipelines: declared in code as stages, each a job that runs after the stages that it names.
 
     video = hf.pipeline("video")
 
@@ -11,7 +11,8 @@
     @video.stage(after=audio)
     def render(segments: list[str]) -> str: ...
 
-A stage names stages that were declared before it, so there are no circles. Its parameters are filled by their names.
+A stage can only name stages declared before it, so there are no cycles. Its parameters are filled by name, with the
+results of earlier stages or the arguments of the pipeline.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from holdfast.jobs.options import Options, checked_policy
 from holdfast.jobs.submitter import Submitter
 from holdfast.pipelines import stages
 from holdfast.pipelines.plan import Plan, plan_submission
-from holdfast.pipelines.stage_jobs import Collector, StageJob, concluded
+from holdfast.pipelines.stage_jobs import Collector, StageJob, return_result
 from holdfast.runs.submission import Draft
 from holdfast.support import json_text
 from holdfast.support.errors import InvalidArguments, InvalidPolicy
@@ -42,23 +43,26 @@ from holdfast.values.retries import Retry
 OnError = Literal["stop", "continue"]
 After: TypeAlias = "Job[..., Any] | str | Sequence[Job[..., Any] | str] | None"
 ALSO = ("after", "each", "version", "on_error", "allow_failures", "name", "queue", "priority", "isolation")
-"""What a stage can say beside its policy."""
+"""Options of a stage that are not fields of its policy."""
 _UNFIT = ("key_limit", "key_order", *OUTSIDE)
 
 
 class Pipeline(Job[..., Any]):
-    """Stages that run one after another or side by side; submitted as one run, whose result is its last stage's."""
+    """Stages that run one after another or in parallel. It is submitted as one run.
+
+    Its result is the result of the last stage, or a mapping by stage if there are several last stages.
+    """
 
     fills = True
 
     def __init__(self, submitter: Submitter, name: str, *, queue: str | None, priority: int, policy: Policy) -> None:
         check_name(name, what="a pipeline's name")
         options = Options(queue="default" if queue is None else queue, priority=priority, policy=policy)
-        super().__init__(submitter, concluded, name=name, options=options, isolation="thread")
-        self._queue_given, self._policy = queue is not None, policy
+        super().__init__(submitter, return_result, name=name, options=options, isolation="thread")
+        self._has_queue, self._policy = queue is not None, policy
         self.given: dict[str, inspect.Parameter] = {}
         self.stages: dict[str, StageJob] = {}
-        self.arguments = Arguments(_signed({}, Any), job=name, noun="pipeline")
+        self.arguments = Arguments(_with_signature({}, Any), job=name, noun="pipeline")
 
     def stage(
         self,
@@ -80,24 +84,26 @@ class Pipeline(Job[..., Any]):
         isolation: Isolation | None = None,
         **policy: Any,
     ) -> Decorator:
-        """Make a function a stage: its name, or the function's, is how other stages' parameters name its result.
+        """Turn a function into a stage. A later stage gets its result in a parameter named like this stage.
 
-        after           the stage, or stages, that must have ended before: as functions or by their names
-        each            split it: a run for each segment, whose value this parameter gets. The first stage of `after`
-                        says which segments: what it returns, or those of its own
-        version         grows when the stage makes something else than before; part of where its artifacts lie
-        on_error        an ERROR fails the pipeline ("stop", the default), or the stages after it go on without
-                        ("continue")
-        allow_failures  as "continue", for so many segments
+        after           the stage or stages that must end first, as functions or by name
+        each            split the stage into segments: each is a run, and gets its value in this parameter. The first
+                        stage of `after` determines the segments: the values it returns, or its own segments
+        version         change it when the stage starts to produce something else; part of the folder of its artifacts
+        on_error        "stop" (default): the pipeline fails if the stage fails; "continue": later stages run anyway
+        allow_failures  the number of segments that may fail before the stage fails
+        name            the stage's name; default: the function's
+        queue, priority of its runs; default: those of the pipeline
+        timeout, max_attempts, retry, on_crash, isolation  as for a job
         **policy        any other field of Policy
         """
         if bare is not None:
-            raise InvalidPolicy(f"pipeline {self.name}: write @{self.name}.stage() with its parentheses")
+            raise InvalidPolicy(f"pipeline {self.name}: write @{self.name}.stage() with parentheses")
         chosen = {
             "timeout": as_duration(timeout),
             "max_attempts": max_attempts,
             "retry": retry or Retry(),
-            "on_crash": on_crash or ("fail" if self.runtime.settings.solo else "requeue"),
+            "on_crash": on_crash or ("fail" if self.runtime.settings.single_process else "requeue"),
         }
         options = Options(
             queue=queue or self.options.queue,
@@ -106,15 +112,15 @@ class Pipeline(Job[..., Any]):
         )
 
         def make(fn: Callable[..., Any]) -> Job[..., Any]:
-            fn = fn.fn if isinstance(fn, Job) else fn  # a job, or a stage of another pipeline, does its work here too
+            fn = fn.fn if isinstance(fn, Job) else fn  # a job, or a stage of another pipeline, can be a stage here too
             return StageJob(
                 self,
                 fn,
                 stage=name or fn.__name__,
-                after=_listed(self, after),
+                after=_stages_before(self, after),
                 each=each,
                 version=version,
-                spare=_spare(on_error, allow_failures, each=each),
+                failures_allowed=_failures_allowed(on_error, allow_failures, each=each),
                 may_fail=on_error == "continue" and each is None,
                 options=options,
                 isolation=isolation,
@@ -125,16 +131,18 @@ class Pipeline(Job[..., Any]):
 
     def draft(self, options: Options, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, now: datetime) -> Draft:
         if not self.stages:
-            raise InvalidPolicy(f"pipeline {self.name} has no stage")
+            raise InvalidPolicy(f"pipeline {self.name} has no stages; declare one with @{self.name}.stage()")
         if options.key is not None:
-            raise InvalidPolicy(f"pipeline {self.name}: a pipeline takes no key; its stages run on their own")
+            raise InvalidPolicy(
+                f"pipeline {self.name}: a pipeline can't have a key, because its stages run on their own"
+            )
         if options.policy != self._policy:
-            raise InvalidPolicy(f"pipeline {self.name}: what a run may do is said of its stages, not of the pipeline")
+            raise InvalidPolicy(f"pipeline {self.name}: set policy options on its stages, not on the pipeline")
         self._check(args, kwargs)
         roots = super().draft(options, args, kwargs, now=now)(str, None)
         plan = Plan(arguments=roots.args, stages=tuple(stage.planned(options) for stage in self.stages.values()))
-        queue = options.queue if self._queue_given or options.queue != "default" else plan.last[0].queue
-        own = replace(roots, queue=queue, due_at=None, after={}, wishes={}, needed=())
+        queue = options.queue if self._has_queue or options.queue != "default" else plan.last[0].queue
+        own = replace(roots, queue=queue, due_at=None, dependencies={}, build_requests={}, depends_on=())
         return lambda new_id, created_at: plan_submission(
             plan, replace(own, run_id=new_id(), created_at=created_at), new_id=new_id, roots=roots
         )
@@ -149,22 +157,22 @@ class Pipeline(Job[..., Any]):
         return {"result": json_text.load(text)["result"]}
 
     def encode_result(self, value: Any, *, max_bytes: int) -> tuple[str, Any]:
-        # The runs of its stages have stored it already: it is plain JSON here, and typed for those who read it.
+        # The stages' runs have encoded this value already, so it is plain JSON here. Readers decode it by its type.
         return plain().encode(value, what=f"the result of {self.arguments.of}", max_bytes=max_bytes)
 
     def _check(self, args: tuple[Any, ...], given: Mapping[str, Any]) -> None:
-        """Say which stage asks for what is missing, and all that no stage asks for."""
+        """Raise an error that names each missing argument with its stages, and each argument that no stage takes."""
         if args:
-            asked = ", ".join(f"{name}=…" for name in self.given)
-            raise InvalidArguments(f"pipeline {self.name} takes its arguments by name: submit({asked})")
+            call = ", ".join(f"{name}=…" for name in self.given)
+            raise InvalidArguments(f"pipeline {self.name} takes its arguments by name: submit({call})")
         faults = []
         for name, parameter in self.given.items():
             if name not in given and parameter.default is inspect.Parameter.empty:
-                asking = " and ".join(stage.stage for stage in self.stages.values() if name in stage.given)
-                faults.append(f"{name!r} is missing, for stage {asking}")
+                takers = " and ".join(stage.stage for stage in self.stages.values() if name in stage.given)
+                faults.append(f"{name!r} is missing, for stage {takers}")
         for name in given:
             if name not in self.given:
-                faults.append(f"no stage asks for {name!r}{did_you_mean(name, self.given)}")
+                faults.append(f"no stage takes {name!r}{did_you_mean(name, self.given)}")
         if faults:
             raise InvalidArguments(f"pipeline {self.name}: {'; '.join(faults)}")
 
@@ -181,14 +189,14 @@ class Pipeline(Job[..., Any]):
             required = parameter if before is None or before.default is not inspect.Parameter.empty else before
             given[name] = required.replace(kind=inspect.Parameter.KEYWORD_ONLY)
         returns = _result_type([*self.stages.values(), stage])
-        arguments = Arguments(_signed(given, returns), job=self.name, noun="pipeline")
+        arguments = Arguments(_with_signature(given, returns), job=self.name, noun="pipeline")
         self.runtime.jobs.add(stage)
         if stage.each is not None:
             self.runtime.jobs.add(Collector(stage))
         self.given, self.arguments, self.stages[stage.stage] = given, arguments, stage
 
 
-def _listed(pipeline: Pipeline, after: After) -> tuple[StageJob, ...]:
+def _stages_before(pipeline: Pipeline, after: After) -> tuple[StageJob, ...]:
     named: Iterable[Any] = () if after is None else (after,) if isinstance(after, Job | str) else after
     listed: tuple[Any, ...]
     try:
@@ -198,39 +206,41 @@ def _listed(pipeline: Pipeline, after: After) -> tuple[StageJob, ...]:
     for stage in listed:
         if not isinstance(stage, StageJob) or stage.pipeline.stages is not pipeline.stages:
             known = f"; so far it has {', '.join(pipeline.stages)}" if pipeline.stages else ""
-            raise InvalidPolicy(f"pipeline {pipeline.name}: after names {stage!r}, which is no stage of it{known}")
+            raise InvalidPolicy(
+                f"pipeline {pipeline.name}: after names {stage!r}, which is not one of its stages{known}"
+            )
     if len(set(listed)) < len(listed):
         raise InvalidPolicy(f"pipeline {pipeline.name}: after names a stage twice")
     return listed
 
 
-def _spare(on_error: str | None, allow_failures: int | None, *, each: str | None) -> int | None:
-    """How many segments may fail; None is any."""
+def _failures_allowed(on_error: str | None, allow_failures: int | None, *, each: str | None) -> int | None:
+    """Return how many segments may fail; None means any number."""
     if on_error not in (None, "stop", "continue"):
-        raise InvalidPolicy(f"on_error is 'stop' or 'continue', not {on_error!r}")
+        raise InvalidPolicy(f"on_error must be 'stop' or 'continue', not {on_error!r}")
     if allow_failures is None:
         return None if on_error == "continue" else 0
     if on_error == "stop":
-        raise InvalidPolicy("allow_failures lets the pipeline go on, on_error='stop' does not: give one of them")
+        raise InvalidPolicy("allow_failures contradicts on_error='stop'; give only one of them")
     if each is None:
-        raise InvalidPolicy("allow_failures counts segments; a stage without each=… has none")
+        raise InvalidPolicy("allow_failures counts failed segments, so it needs each=…")
     if isinstance(allow_failures, bool) or not isinstance(allow_failures, int) or allow_failures < 0:
-        raise InvalidPolicy("allow_failures is a whole number, 0 or more")
+        raise InvalidPolicy("allow_failures must be a whole number, 0 or more")
     return allow_failures
 
 
 def _result_type(stages: Sequence[StageJob]) -> Any:
-    """The type of what a pipeline comes to: its last stage's, or each one's by name where there are several."""
+    """Return the type of a pipeline's result: that of its last stage, or a mapping by stage if there are several."""
     before = {one.stage for stage in stages for one in stage.after}
-    types = {stage.stage: stage.comes_to() for stage in stages if stage.stage not in before}
+    types = {stage.stage: stage.result_type() for stage in stages if stage.stage not in before}
     if len(types) == 1:
         return next(iter(types.values()))
     make: Any = TypedDict  # built from the stages, so mypy can't know its fields
     return make("Results", types)
 
 
-def _signed(given: Mapping[str, inspect.Parameter], returns: Any) -> Callable[..., Any]:
-    """A function with these parameters, for what only asks for a signature."""
+def _with_signature(given: Mapping[str, inspect.Parameter], returns: Any) -> Callable[..., Any]:
+    """Return a function with this signature; it is inspected, never called."""
 
     def submitted(**_: Any) -> None: ...
 

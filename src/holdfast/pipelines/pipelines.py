@@ -1,4 +1,4 @@
-"""hf.pipelines: where pipelines stand, and how they are done again."""
+"""hf.pipelines: the progress of pipelines, and reruns."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from holdfast.values.runs import Snapshot
 
 
 class Pipelines:
-    """The pipelines of one Holdfast; each is a run, and is cancelled as such."""
+    """The pipelines of one Holdfast. A pipeline is a run: cancel it with `hf.cancel`."""
 
     def __init__(self, runtime: Runtime, handle: Callable[[str], Run[Any]]) -> None:
         self._runtime, self._handle = runtime, handle
 
     def show(self, run: RunLike) -> PipelineInfo:
-        """Where each stage of a pipeline stands, or PipelineNotFound."""
+        """Return the state of each stage of a pipeline, or raise PipelineNotFound."""
         run_id = id_of(run)
         return self._runtime.read(lambda tx: stages.show(tx, run_id))
 
@@ -37,19 +37,21 @@ class Pipelines:
         limit: int = 50,
         before: RunLike | None = None,
     ) -> list[Snapshot]:
-        """The newest pipelines first; `before` continues after the last one of the page before."""
+        """List pipelines, newest first. `before` is the last one of the previous page."""
         check_limit(limit)
         job, last = None if name is None else job_name(name), None if before is None else id_of(before)
         return self._runtime.read(lambda tx: stages.list_pipelines(tx, job=job, state=state, limit=limit, before=last))
 
     def progress(self, pipelines: Sequence[Snapshot]) -> Mapping[str, Progress]:
-        """How far these are, by their ids: stages, those that are done, and when the first one began."""
-        found = [run for run in pipelines if run.kind == "pipeline"]
-        return self._runtime.read(lambda tx: stages.progress_of(tx, found)) if found else {}
+        """Return by run id how many stages each pipeline has, how many are done, and when the first started."""
+        runs = [run for run in pipelines if run.kind == "pipeline"]
+        return self._runtime.read(lambda tx: stages.progress_of(tx, runs)) if runs else {}
 
     def segments(self, run: RunLike, stage: str, *, limit: int = 1000, after: str = "") -> builtins.list[Segment]:
-        """The segments of a split stage, each with its run; `after` continues after the last of the page before.
-        Shorter names come first: numbered ones are in order."""
+        """List the segments of a split stage with their runs. `after` is the last name of the previous page.
+
+        Shorter names come first, so numbered segments are in order.
+        """
         check_limit(limit)
         run_id = id_of(run)
         return self._runtime.read(
@@ -57,7 +59,10 @@ class Pipelines:
         )
 
     def rerun(self, run: RunLike, *, from_stage: str, by: str | None = None) -> Run[Any]:
-        """A new pipeline that begins at a stage, with the results of the stages before it; they must be DONE."""
+        """Submit a new pipeline that starts at a stage and reuses the results of the stages before it.
+
+        Raises StageNotDone if one of those stages is not DONE.
+        """
         run_id = id_of(run)
         self._runtime.start()
 

@@ -1,4 +1,7 @@
-"""Reruns: a pipeline once more, from its stored plan; whole, or from one stage on with the results of those before."""
+"""Reruns: submit a pipeline again from its stored plan, all of it or from one stage on.
+
+A rerun from a stage reuses the results of the stages before it.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +26,9 @@ def rerun_pipeline(
     idempotency_key: str | None = None,
     allowed: Callable[[str, Policy], None],
 ) -> str:
-    """A new pipeline run that repeats this one; with `from_stage` it uses the runs of the stages before that again.
+    """Submit a new run of a pipeline and return its id. With `from_stage` it reuses the runs of the stages before.
 
-    `allowed` raises if no one but the application may start runs of that pipeline.
+    `allowed` raises if only the application's code may start this pipeline.
     """
     plan, old = stages.plan_of(tx, pipeline_id), get_snapshot(tx, pipeline_id)
     allowed(old.job, old.policy)
@@ -42,16 +45,16 @@ def rerun_pipeline(
         idempotency_key=idempotency_key,
         again_of=old.id,
     )
-    # What it waited for was given to its first stages.
+    # The dependencies of the old pipeline are stored with its first stage.
     roots = with_dependencies_of(tx, new, plan.stages[0].run_id)
     return submit_one(tx, plan_submission(plan, new, new_id=tx.new_id, renew=renew, roots=roots))
 
 
 def _from(tx: Transaction, plan: Plan, name: str) -> set[str]:
-    """The stages that are done anew; all others have to be done."""
+    """Return the stages that run again, or raise StageNotDone if another stage has no result to reuse."""
     if name not in {stage.name for stage in plan.stages}:
         known = ", ".join(stage.name for stage in plan.stages)
-        raise InvalidArguments(f"the pipeline has no stage {name!r}; there are {known}")
+        raise InvalidArguments(f"the pipeline has no stage {name!r}; its stages are {known}")
     renew = plan.below(name)
     kept = [stage for stage in plan.stages if stage.name not in renew]
     ended = {result.run_id: result for result in find_results(tx, [stage.run_id for stage in kept])}
@@ -59,14 +62,14 @@ def _from(tx: Transaction, plan: Plan, name: str) -> set[str]:
         result = ended.get(stage.run_id)
         if result is None or (result.state != "succeeded" and not stage.may_fail):
             raise StageNotDone(
-                f"stage {stage.name} {'has not ended' if result is None else f'ended {result.state}'}, so its result "
-                f"can't be used again; rerun from {stage.name}, or all of it"
+                f"stage {stage.name} {'has not ended' if result is None else f'ended as {result.state}'}, so its "
+                f"result can't be reused; rerun from {stage.name}, or rerun the whole pipeline"
             )
-        if stage.split is not None and _segments(tx, stage) < result.value["segments"]:
-            raise StageNotDone(f"stage {stage.name} is too old: some of its segments are gone; rerun all of it")
+        if stage.split is not None and _count_segments(tx, stage) < result.value["segments"]:
+            raise StageNotDone(f"some segments of stage {stage.name} have been pruned; rerun the whole pipeline")
     return renew
 
 
-def _segments(tx: Transaction, stage: Stage) -> int:
-    """How many there are; retention may be on its way through them, and leaves these now."""
+def _count_segments(tx: Transaction, stage: Stage) -> int:
+    """Count the segments of a stage, and lock them so that pruning leaves them alone."""
     return len(tx.all("share_segments", parent_id=stage.pipeline_id, stage=stage.name))

@@ -1,4 +1,4 @@
-"""Stage jobs: a stage's function as a job of its own, which knows its place in a pipeline and what it is given."""
+"""Stage jobs: the function of a stage as a job, with its position in the pipeline and the inputs it takes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RESERVED = (CHILD, "segments")
 
 
 class StageJob(Job[..., Any]):
-    """One stage's function, and where it stands in its pipeline."""
+    """The function of one stage, and its position in the pipeline."""
 
     fills = True
 
@@ -39,7 +39,7 @@ class StageJob(Job[..., Any]):
         after: tuple[StageJob, ...],
         each: str | None,
         version: str,
-        spare: int | None,
+        failures_allowed: int | None,
         may_fail: bool,
         options: Options,
         isolation: Isolation | None,
@@ -49,32 +49,37 @@ class StageJob(Job[..., Any]):
         if not stage.isidentifier() or len(stage) > MAX_STAGE or stage in RESERVED:
             raise InvalidPolicy(f"pipeline {pipeline.name}: {stage!r} can't be the name of a stage")
         if stage in pipeline.stages:
-            raise InvalidPolicy(f"pipeline {pipeline.name} has a stage {stage!r} already; give this one name=…")
+            raise InvalidPolicy(f"pipeline {pipeline.name} already has a stage {stage!r}; give this one another name=…")
         if stage in pipeline.given:
-            raise InvalidPolicy(f"pipeline {pipeline.name}: {stage!r} is an argument of a stage; give this one name=…")
+            raise InvalidPolicy(
+                f"pipeline {pipeline.name}: {stage!r} is an argument of another stage; give this one another name=…"
+            )
         if not is_name(version, max_length=MAX_STAGE):
-            raise InvalidPolicy(f"stage {name}: version is text of 1 to {MAX_STAGE} characters")
+            raise InvalidPolicy(f"stage {name}: version must be text of 1 to {MAX_STAGE} characters")
         self.pipeline, self.stage, self.after, self.each, self.version = pipeline, stage, after, each, version
-        self.spare, self.may_fail, self._own = spare, may_fail, own
+        self.failures_allowed, self.may_fail, self._own = failures_allowed, may_fail, own
         self.source: StageJob | None = None if each is None or not after else after[0].source or after[0]
         isolation = isolation_of(fn, isolation, name=name)
         super().__init__(pipeline.submitter, fn, name=name, options=options, isolation=isolation, types=self._types())
         if each is not None and not after:
-            raise InvalidPolicy(f"stage {name}: each={each!r} needs after=…: the stage that returns the segments")
+            raise InvalidPolicy(f"stage {name}: each={each!r} needs after=… with the stage that returns the segments")
         if each is not None and each not in self.arguments.names:
-            raise InvalidPolicy(f"stage {name}: each={each!r} names no parameter of its function")
+            raise InvalidPolicy(f"stage {name}: each={each!r} is not a parameter of its function")
         self.given = self._given()
 
     @property
     def ancestors(self) -> dict[str, StageJob]:
-        """Every stage that has ended when this one starts."""
-        found: dict[str, StageJob] = {}
+        """Every stage that has ended when this one starts, by name."""
+        ancestors: dict[str, StageJob] = {}
         for stage in self.after:
-            found |= stage.ancestors | {stage.stage: stage}
-        return found
+            ancestors |= stage.ancestors | {stage.stage: stage}
+        return ancestors
 
-    def comes_to(self, *, beside: StageJob | None = None) -> Any:
-        """The type of what others get of it; `beside` is a stage of the same segments, which gets its own one's."""
+    def result_type(self, *, beside: StageJob | None = None) -> Any:
+        """Return the type of the result that other stages get.
+
+        A stage `beside` this one, with the same segments, gets the result of its own segment only.
+        """
         one = self.arguments.result.hint
         maybe = (NoneType if one is None else one) | None
         if self.each is None:
@@ -84,7 +89,7 @@ class StageJob(Job[..., Any]):
         return GenericAlias(list, (one,)) | GenericAlias(dict, (str, one))
 
     def planned(self, options: Options) -> Stage:
-        """The stage as a plan has it, for a pipeline that is submitted with these options."""
+        """Return the stage of the plan, for a pipeline submitted with these options."""
         own_queue, own_priority = self._own
         split = None
         if self.each is not None and self.source is not None:
@@ -93,7 +98,7 @@ class StageJob(Job[..., Any]):
                 job=self.name,
                 source=self.source.stage,
                 follows=tuple(stage.stage for stage in self.after if stage.source is self.source),
-                spare=self.spare,
+                failures_allowed=self.failures_allowed,
             )
         return Stage(
             name=self.stage,
@@ -108,34 +113,34 @@ class StageJob(Job[..., Any]):
         )
 
     def draft(self, options: Options, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, now: datetime) -> Draft:
-        raise InvalidPolicy(f"{self.name} is a stage: submit its pipeline, {self.pipeline.name}")
+        raise InvalidPolicy(f"{self.name} is a stage and can't be submitted; submit its pipeline, {self.pipeline.name}")
 
     def filled(self, args: str, ask: Callable[[str, Sequence[str]], dict[str, str]]) -> str:
         names = [name for name in self.arguments.names if name != self.each]
-        found = ask("stage", names) if names else {}
+        values = ask("stage", names) if names else {}
         if self.each is not None:
-            found |= {self.each: json_text.dump(stages.value_of(args), what=self.each)}
-        return stages.as_object(found)
+            values |= {self.each: json_text.dump(stages.segment_value(args), what=self.each)}
+        return stages.as_object(values)
 
     def _types(self) -> dict[str, Any]:
-        """The types of parameters that are filled by stages before it: those of the values that the stages return."""
-        types = {name: stage.comes_to(beside=self) for name, stage in self.ancestors.items()}
+        """Return the types of the parameters that earlier stages fill, from the types that those stages return."""
+        types = {name: stage.result_type(beside=self) for name, stage in self.ancestors.items()}
         split = [stage for stage in self.after if stage.each is not None]
         if len(split) == 1:
-            types["segments"] = split[0].comes_to()
+            types["segments"] = split[0].result_type()
         if self.each is not None and self.source is not None:
-            types[self.each] = _of_each(self.source.arguments.result.hint)
+            types[self.each] = _segment_type(self.source.arguments.result.hint)
         return types
 
     def _given(self) -> dict[str, inspect.Parameter]:
-        """The parameters that are arguments of the pipeline: those that nothing else fills."""
+        """Return the parameters that are arguments of the pipeline: those that no earlier stage fills."""
         signature = inspect.signature(self.fn, eval_str=False)
         before, given = self.ancestors, dict[str, inspect.Parameter]()
         for name in self.arguments.names:
             if name == self.each or name in before:
                 continue
             if name == "ctx":
-                raise InvalidPolicy(f"stage {self.name}: write ctx: Context, so that it is known for a context")
+                raise InvalidPolicy(f"stage {self.name}: annotate the parameter ctx as `ctx: Context`")
             if name in self.pipeline.stages or name == self.stage:
                 raise InvalidPolicy(f"stage {self.name} takes {name!r}, but does not come after that stage")
             if name == "segments":
@@ -149,12 +154,12 @@ class StageJob(Job[..., Any]):
         if len(split) != 1:
             raise InvalidPolicy(
                 f"stage {self.name} takes 'segments', but comes after {len(split)} split stages; "
-                "name the parameter like the stage whose results it should get"
+                "name the parameter after the stage whose results it should get"
             )
 
 
-def _of_each(values: Any) -> Any:
-    """The type of one segment's value, of those that a stage returns as a list or a mapping."""
+def _segment_type(values: Any) -> Any:
+    """Return the type of one segment's value, from the type of the list or mapping that a stage returns."""
     match get_origin(values), get_args(values):
         case (kind, (one,)) if kind is list:
             return one
@@ -166,25 +171,25 @@ def _of_each(values: Any) -> Any:
 
 
 class Collector(Job[..., Any]):
-    """What ends a split stage, when its last segment has ended."""
+    """The job of a split stage's own run: it ends the stage when the last segment has ended."""
 
     fills = True
 
     def __init__(self, stage: StageJob) -> None:
         options = Options(queue=stage.options.queue)
-        super().__init__(stage.submitter, concluded, name=self.name_of(stage), options=options, isolation="thread")
+        super().__init__(stage.submitter, return_result, name=self.name_of(stage), options=options, isolation="thread")
 
     @staticmethod
     def name_of(stage: StageJob) -> str:
         return f"{stage.name}[]"
 
     def draft(self, options: Options, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, now: datetime) -> Draft:
-        raise InvalidPolicy(f"{self.name} is part of a pipeline and can't be submitted alone")
+        raise InvalidPolicy(f"{self.name} is part of a pipeline and can't be submitted; submit the pipeline")
 
     def filled(self, args: str, ask: Callable[[str, Sequence[str]], dict[str, str]]) -> str:
         return stages.as_object(ask("collector", []))
 
 
-def concluded(result: Any) -> Any:
-    """A pipeline or a split stage does no work of its own: what it comes to is read from the runs that did."""
+def return_result(result: Any) -> Any:
+    """The function of pipelines and split stages. They do no work: their result comes from the runs of their parts."""
     return result

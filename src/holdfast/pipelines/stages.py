@@ -1,4 +1,4 @@
-"""Stages: where the stages and segments of a pipeline stand, and what their functions are given."""
+"""Stages: the states of a pipeline's stages and segments, and the inputs of their functions."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from datetime import datetime
 from typing import Any, TypeAlias
 
 from holdfast.pipelines.plan import Plan, Stage, load_plan
-from holdfast.runs.claim import Claim
+from holdfast.runs.claim import ClaimedRun
 from holdfast.runs.snapshot import find_results, get_snapshot, snapshot_of
 from holdfast.store.transaction import Row, Transaction
 from holdfast.support import json_text
 from holdfast.support.errors import HoldfastError, InvalidArguments, PipelineNotFound, Unreadable
 from holdfast.values.pipelines import (
     STATES,
-    Fate,
+    ErrorKind,
     Group,
     PipelineInfo,
     Progress,
     Segment,
+    StageFailure,
     StageInfo,
     StageState,
-    Trouble,
-    fate_of,
+    error_kind_of,
     in_words,
     state_of,
 )
@@ -31,96 +31,96 @@ from holdfast.values.runs import Snapshot, last_line
 
 FEW = 10  # failures of a pipeline that are shown
 
-Counted: TypeAlias = dict[tuple[str, str, bool], list[Group]]
-"""By pipeline, stage, and whether they are its segments."""
+Groups: TypeAlias = dict[tuple[str, str, bool], list[Group]]
+"""The runs of stages by pipeline id, stage name, and whether they are segments."""
 
 
 def show(tx: Transaction, run_id: str) -> PipelineInfo:
-    """Where the stages of a pipeline stand: counts, whatever the number of segments."""
+    """Return the state of each stage of a pipeline. Segments are counted, however many there are."""
     try:
         plan, fault = plan_of(tx, run_id), None
     except Unreadable as error:
         plan, fault = Plan(arguments="{}", stages=()), str(error)
     run = get_snapshot(tx, run_id)
     run = replace(run, unreadable=run.unreadable or fault)
-    counted = _counted(tx, plan)
+    groups = _count_groups(tx, plan)
     return PipelineInfo(
         run=run,
-        stages=tuple(_info(stage, counted, own=run_id) for stage in plan.stages),
+        stages=tuple(_info(stage, groups, own=run_id) for stage in plan.stages),
         progress=progress_of(tx, [run]).get(run_id, Progress(stages=0, done=0, begun_at=None)),
-        troubles=failures_of(tx, run_id),
+        failures=failures_of(tx, run_id),
     )
 
 
 def list_pipelines(
     tx: Transaction, *, job: str | None, state: str | None, limit: int, before: str | None
 ) -> list[Snapshot]:
-    """The newest pipelines first."""
+    """List pipelines, newest first."""
     rows = tx.all("list_pipelines", job=job, state=state, limit=limit, before=before or "~")
     return [snapshot_of(row) for row in rows]
 
 
 def progress_of(tx: Transaction, pipelines: Sequence[Snapshot]) -> Mapping[str, Progress]:
-    """By the pipeline's id."""
+    """Return the progress of these pipelines, by run id."""
     created = {run.id: run.created_at for run in pipelines}
     rows = tx.all("find_progress", ids=sorted(created)) if created else []
     return {row["parent_id"]: _progress(row, created[row["parent_id"]]) for row in rows}
 
 
 def _progress(row: Row, created_at: datetime) -> Progress:
-    # A first stage that waits to be tried again has begun, but its next start is not known.
+    # If the first stage waits for a retry, it has started, but the time is no longer known: use the submission's.
     begun_at = (row["begun_at"] or created_at) if row["begun"] else None
     return Progress(stages=row["stages"], done=row["done"], begun_at=begun_at)
 
 
-def failures_of(tx: Transaction, pipeline_id: str) -> tuple[Trouble, ...]:
-    """The first few of them, the oldest first; not what ended only because something else did."""
-    rows = tx.all("find_troubles", parent_id=pipeline_id, passed_on="NEED_FAILED", limit=FEW)
-    return tuple(_trouble(row) for row in rows)
+def failures_of(tx: Transaction, pipeline_id: str) -> tuple[StageFailure, ...]:
+    """Return the first few failed runs of a pipeline, oldest first, without those that failed with a dependency."""
+    rows = tx.all("find_stage_failures", parent_id=pipeline_id, passed_on="DEPENDENCY_FAILED", limit=FEW)
+    return tuple(_failure(row) for row in rows)
 
 
-def _trouble(row: Row) -> Trouble:
+def _failure(row: Row) -> StageFailure:
     retrying = row["place"] != "outcomes"
-    told = (row["because"] if retrying else row["error"]) or ""
-    return Trouble(
+    message = (row["reason"] if retrying else row["error"]) or ""
+    return StageFailure(
         run_id=row["id"],
         stage=row["stage"],
         segment=row["segment"] or None,
         state=row["state"],
         retry_at=row["due_at"] if retrying else None,
-        error=last_line(told) or row["failure_type"] or "",
+        error=last_line(message) or row["failure_type"] or "",
     )
 
 
 def list_segments(tx: Transaction, plan: Plan, stage: str, *, limit: int, after: str) -> list[Segment]:
-    """The segments of a stage by name, the short names first (so 9 comes before 10), after this one."""
+    """List the segments of a stage after this name. Short names come first, so 9 comes before 10."""
     known = [one.name for one in plan.stages]
     if stage not in known:
-        raise InvalidArguments(f"the pipeline has no stage {stage!r}; there are {', '.join(known)}")
-    # A rerun shows the segments of the pipeline whose stage it uses again.
+        raise InvalidArguments(f"the pipeline has no stage {stage!r}; its stages are {', '.join(known)}")
+    # For a stage that a rerun reuses, these are the segments of the earlier pipeline.
     rows = tx.all("list_segments", parent_id=plan[stage].pipeline_id, stage=stage, after=after, limit=limit)
     return [_segment(row) for row in rows]
 
 
 def _segment(row: Row) -> Segment:
-    retrying = row["due_at"] is not None and row["tries"] > 0
-    state = state_of(row["place"], row["state"], retrying=retrying, claimed=row["attempt"] > 0)
-    fate = fate_of(state, ended=row["place"] == "outcomes", run_state=row["state"])
+    retrying = row["due_at"] is not None and row["attempt"] > 0
+    state = state_of(row["place"], row["state"], retrying=retrying, claimed=row["claim"] > 0)
+    error_kind = error_kind_of(state, ended=row["place"] == "outcomes", run_state=row["state"])
     return Segment(
         name=row["segment"],
         run_id=row["id"],
         state=state,
-        fate=fate,
-        attempt=row["attempt"],
-        retry_at=row["due_at"] if fate == "retrying" else None,
-        reason=last_line(row["reason"] or "") if fate == "skipped" else None,
+        error_kind=error_kind,
+        claim=row["claim"],
+        retry_at=row["due_at"] if error_kind == "retrying" else None,
+        reason=last_line(row["reason"] or "") if error_kind == "skipped" else None,
     )
 
 
 def plan_of(tx: Transaction, pipeline_id: str) -> Plan:
     row = tx.one("get_submissions", ids=[pipeline_id])
     if row is None or row["kind"] != "pipeline":
-        raise PipelineNotFound(f"run {pipeline_id} is no pipeline" if row else f"there is no run {pipeline_id}")
+        raise PipelineNotFound(f"run {pipeline_id} is not a pipeline" if row else f"there is no run {pipeline_id}")
     try:
         return load_plan(row["args"])
     except (ValueError, KeyError, TypeError, AttributeError, HoldfastError) as error:
@@ -130,50 +130,50 @@ def plan_of(tx: Transaction, pipeline_id: str) -> Plan:
 def inputs(
     tx: Transaction, pipeline_id: str, stage: str, segment: str | None, *, names: Sequence[str]
 ) -> dict[str, str]:
-    """What a stage's function is given under these names, as JSON text: results of stages before it, or arguments."""
+    """Return the values of these parameters of a stage as JSON text: results of earlier stages, or arguments."""
     plan = plan_of(tx, pipeline_id)
     own, known = plan[stage], {one.name for one in plan.stages}
     arguments = json_text.load(plan.arguments)
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for name in names:
         if name in known:
-            found[name] = _result(tx, plan, plan[name], own=own, segment=segment)
+            values[name] = _result(tx, plan, plan[name], own=own, segment=segment)
         elif name == "segments":
-            found[name] = _results(tx, plan, _split_before(plan, own))
+            values[name] = _segment_results(tx, plan, _split_before(plan, own))
         elif name in arguments:
-            found[name] = json_text.dump(arguments[name], what=name)
-    return found
+            values[name] = json_text.dump(arguments[name], what=name)
+    return values
 
 
-def conclusion(tx: Transaction, pipeline_id: str) -> str:
-    """What a pipeline comes to: the result of its last stage, or of each by name where there are several."""
+def pipeline_result(tx: Transaction, pipeline_id: str) -> str:
+    """Return a pipeline's result: that of its last stage, or an object by stage if there are several last stages."""
     plan = plan_of(tx, pipeline_id)
-    found = {stage.name: _result(tx, plan, stage) for stage in plan.last}
-    return next(iter(found.values())) if len(found) == 1 else as_object(found)
+    results = {stage.name: _result(tx, plan, stage) for stage in plan.last}
+    return next(iter(results.values())) if len(results) == 1 else as_object(results)
 
 
-def collection(tx: Transaction, pipeline_id: str, stage: str) -> str:
-    """What a split stage comes to: how many segments there are, and how many have succeeded."""
+def split_stage_result(tx: Transaction, pipeline_id: str, stage: str) -> str:
+    """Return the result of a split stage's own run: how many segments there are, and how many succeeded."""
     plan = plan_of(tx, pipeline_id)
-    info = _info(plan[stage], _counted(tx, plan), own=pipeline_id)
+    info = _info(plan[stage], _count_groups(tx, plan), own=pipeline_id)
     return json_text.compact({"segments": info.total, "done": info.done})
 
 
 def as_object(values: Mapping[str, str]) -> str:
-    """JSON texts as one JSON object."""
+    """Join JSON texts into one JSON object."""
     return "{" + ",".join(f"{json_text.compact(name)}:{text}" for name, text in values.items()) + "}"
 
 
-def _info(stage: Stage, counted: Counted, *, own: str) -> StageInfo:
-    [whole] = counted.get((stage.pipeline_id, stage.name, False), [Group(state="NEW", ended=False)])
-    parts = counted.get((stage.pipeline_id, stage.name, True), [])
+def _info(stage: Stage, groups: Groups, *, own: str) -> StageInfo:
+    [whole] = groups.get((stage.pipeline_id, stage.name, False), [Group(state="NEW", ended=False)])
+    parts = groups.get((stage.pipeline_id, stage.name, True), [])
     segments: dict[StageState, int] = dict.fromkeys(STATES, 0) if stage.split is not None else {}
-    errors: dict[Fate, int] = {}
+    errors: dict[ErrorKind, int] = {}
     for group in parts:
         segments[group.state] += group.runs
     for group in parts or [whole]:
-        if group.fate is not None:
-            errors[group.fate] = errors.get(group.fate, 0) + group.runs
+        if group.error_kind is not None:
+            errors[group.error_kind] = errors.get(group.error_kind, 0) + group.runs
     state = _state(whole, segments)
     return StageInfo(
         name=stage.name,
@@ -192,51 +192,56 @@ def _info(stage: Stage, counted: Counted, *, own: str) -> StageInfo:
 
 
 def _state(whole: Group, segments: Mapping[StageState, int]) -> StageState:
-    """The state of a split stage is that of its furthest segment until it has ended; then an ERROR comes first. Its
-    own run only waits and counts: if that ended before it was claimed, the segments say what became of the stage."""
+    """Return the state of a stage.
+
+    A split stage has the state of its most advanced segment. Once it has ended, an ERROR of any segment comes first.
+    The stage's own run only waits and counts: if it ended before it was claimed, the segments determine the state.
+    """
     order: tuple[StageState, ...] = ("ERROR", "RUNNING", "READY") if whole.ended else ("RUNNING", "READY", "ERROR")
     return next((state for state in order if whole.state == "NEW" and segments.get(state)), whole.state)
 
 
-def _counted(tx: Transaction, plan: Plan) -> Counted:
-    counted: Counted = {}
+def _count_groups(tx: Transaction, plan: Plan) -> Groups:
+    groups: Groups = {}
     for pipeline_id in sorted({stage.pipeline_id for stage in plan.stages}):
         for row in tx.all("count_stages", parent_id=pipeline_id):
-            groups = counted.setdefault((pipeline_id, row["stage"], bool(row["is_segment"])), [])
+            stage_groups = groups.setdefault((pipeline_id, row["stage"], bool(row["is_segment"])), [])
             ended = row["place"] == "outcomes"
             retrying, claimed = bool(row["retrying"]), bool(row["claimed"])
             state = state_of(row["place"], row["state"], retrying=retrying, claimed=claimed)
-            fate = fate_of(state, ended=ended, run_state=row["state"])
-            retry_at = row["due_at"] if fate == "retrying" else None
+            error_kind = error_kind_of(state, ended=ended, run_state=row["state"])
+            retry_at = row["due_at"] if error_kind == "retrying" else None
             reason = last_line(row["reason"] or "") or None
-            groups.append(
-                Group(state=state, ended=ended, fate=fate, retry_at=retry_at, reason=reason, runs=row["runs"])
+            stage_groups.append(
+                Group(
+                    state=state, ended=ended, error_kind=error_kind, retry_at=retry_at, reason=reason, runs=row["runs"]
+                )
             )
-    return counted
+    return groups
 
 
 def _result(tx: Transaction, plan: Plan, stage: Stage, *, own: Stage | None = None, segment: str | None = None) -> str:
-    """What a stage came to; of one with the same segments as ours, what our own segment came to there."""
+    """Return a stage's result. If it has the same segments as our `own` stage, return that of our `segment` there."""
     if stage.split is None:
-        return _of_run(tx, stage.run_id)
+        return _run_result(tx, stage.run_id)
     if segment and own is not None and own.split is not None and own.split.source == stage.split.source:
         row = tx.one("find_segments", parent_id=stage.pipeline_id, stage=stage.name, names=[segment])
-        return "null" if row is None else _of_run(tx, row["id"])
-    return _results(tx, plan, stage)
+        return "null" if row is None else _run_result(tx, row["id"])
+    return _segment_results(tx, plan, stage)
 
 
-def _results(tx: Transaction, plan: Plan, stage: Stage) -> str:
-    """What the segments of a stage came to, those that succeeded: a list in order, or a mapping by their names."""
+def _segment_results(tx: Transaction, plan: Plan, stage: Stage) -> str:
+    """Return the results of the segments that succeeded, as the source listed them: an ordered list, or an object."""
     assert stage.split is not None
     rows = tx.all("find_segment_results", parent_id=stage.pipeline_id, stage=stage.name)
-    if _of_run(tx, plan[stage.split.source].run_id).lstrip().startswith("{"):
+    if _run_result(tx, plan[stage.split.source].run_id).lstrip().startswith("{"):
         return as_object({row["segment"]: row["result"] for row in rows})
     return "[" + ",".join(row["result"] for row in sorted(rows, key=lambda row: int(row["segment"]))) + "]"
 
 
-def _of_run(tx: Transaction, run_id: str) -> str:
-    found = find_results(tx, [run_id])
-    return found[0].result or "null" if found else "null"
+def _run_result(tx: Transaction, run_id: str) -> str:
+    results = find_results(tx, [run_id])
+    return results[0].result or "null" if results else "null"
 
 
 def _split_before(plan: Plan, stage: Stage) -> Stage:
@@ -244,31 +249,32 @@ def _split_before(plan: Plan, stage: Stage) -> Stage:
 
 
 def waiting(tx: Transaction, run: Snapshot) -> list[tuple[str, str | None]]:
-    """What a pipeline waits for, or a stage for its segments, each with the run whose own reasons tell more, if there
-    is one; nothing for a run that is neither."""
+    """Say what a pipeline, or a split stage, waits for; an empty list for other runs.
+
+    Each sentence comes with the id of the run whose own reasons explain more, if there is one.
+    """
     if run.kind == "pipeline":
         info = show(tx, run.id)
         open_stages = [stage for stage in info.stages if not stage.ended]
-        begun = [stage for stage in open_stages if stage.state != "NEW" or (stage.split and stage.total)]
-        told = info.troubles
+        started = [stage for stage in open_stages if stage.state != "NEW" or (stage.split and stage.total)]
         return [
-            (f"it waits for stage {stage.name}{_standing(stage, told)}", _telling(tx, run.id, stage))
-            for stage in begun or open_stages[:1]
+            (f"it waits for stage {stage.name}{_status(stage, info.failures)}", _run_to_explain(tx, run.id, stage))
+            for stage in started or open_stages[:1]
         ]
     if run.kind == "stage" and run.parent_id is not None:
         try:
             plan = plan_of(tx, run.parent_id)
         except Unreadable as error:
             return [(str(error), None)]
-        stage = _info(plan[str(run.stage)], _counted(tx, plan), own=run.parent_id)
-        told = failures_of(tx, run.parent_id)
+        stage = _info(plan[str(run.stage)], _count_groups(tx, plan), own=run.parent_id)
         if stage.split and stage.total:
-            return [(f"it waits for its segments{_standing(stage, told)}", _telling(tx, run.parent_id, stage))]
+            status = _status(stage, failures_of(tx, run.parent_id))
+            return [(f"it waits for its segments{status}", _run_to_explain(tx, run.parent_id, stage))]
     return []
 
 
-def _telling(tx: Transaction, pipeline_id: str, info: StageInfo) -> str | None:
-    """The run that tells why a stage stands where it does: its own; of its segments one that no one claims."""
+def _run_to_explain(tx: Transaction, pipeline_id: str, info: StageInfo) -> str | None:
+    """Return the run whose reasons explain a stage's state: the stage's own, or a ready segment if none runs."""
     if not info.split or not info.total:
         return info.run_id if info.state != "ERROR" else None
     if info.segments["RUNNING"] or not info.segments["READY"]:
@@ -277,26 +283,26 @@ def _telling(tx: Transaction, pipeline_id: str, info: StageInfo) -> str | None:
     return None if row is None else str(row["id"])
 
 
-def _standing(info: StageInfo, found: Sequence[Trouble]) -> str:
+def _status(info: StageInfo, failures: Sequence[StageFailure]) -> str:
     """': 7 of 10 segments done, 1 running, 2 ready', or ', which is READY'."""
-    why = next((one.error for one in found if one.stage == info.name and one.retry_at == info.retry_at), "")
-    others = in_words(info, because=why)
+    error = next((one.error for one in failures if one.stage == info.name and one.retry_at == info.retry_at), "")
+    details = in_words(info, reason=error)
     if not info.split or not info.total:
-        return f", which is {info.state}{''.join(f': {words}' for words in others)}"
-    return f": {', '.join([f'{info.done} of {info.total} segments done', *others])}"
+        return f", which is {info.state}{''.join(f': {detail}' for detail in details)}"
+    return f": {', '.join([f'{info.done} of {info.total} segments done', *details])}"
 
 
-def value_of(args: str) -> Any:
-    """A segment's own value, as its run was given it."""
+def segment_value(args: str) -> Any:
+    """Return a segment's value from the stored arguments of its run."""
     return json_text.load(args)["value"]
 
 
-def answer(tx: Transaction, claim: Claim, what: str, *, names: Sequence[str]) -> dict[str, str]:
-    """What a run that starts asks for: a pipeline and a split stage what they come to, a stage what it is given."""
+def answer(tx: Transaction, claimed: ClaimedRun, what: str, *, names: Sequence[str]) -> dict[str, str]:
+    """Return what a starting run needs: the result of a pipeline or split stage, or the inputs of a stage."""
     if what == "pipeline":
-        return {"result": conclusion(tx, claim.lease.run_id)}
-    assert claim.parent_id is not None
-    assert claim.stage is not None
+        return {"result": pipeline_result(tx, claimed.lease.run_id)}
+    assert claimed.parent_id is not None
+    assert claimed.stage is not None
     if what == "collector":
-        return {"result": collection(tx, claim.parent_id, claim.stage)}
-    return inputs(tx, claim.parent_id, claim.stage, claim.segment, names=names)
+        return {"result": split_stage_result(tx, claimed.parent_id, claimed.stage)}
+    return inputs(tx, claimed.parent_id, claimed.stage, claimed.segment, names=names)

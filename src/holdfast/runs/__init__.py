@@ -1,1 +1,1 @@
-"""The life of a run, one module per state or move."""
+"""Runs: one module for each state of a run and each change of state."""

@@ -1,4 +1,4 @@
-"""Audit: who did what by hand, and when; written with what was done, or not at all."""
+"""Audit: records operator actions, each in the transaction that performs the action."""
 
 from __future__ import annotations
 
@@ -11,73 +11,77 @@ from holdfast.store.transaction import Row, Transaction
 from holdfast.support import cursors, json_text
 from holdfast.support.errors import InvalidArguments, Unreadable
 from holdfast.support.validation import is_name
-from holdfast.values.audit import MAX_BY, MAX_TEXT, Operation
+from holdfast.values.audit import MAX_BY, MAX_TEXT, AuditEntry
 from holdfast.values.events import Event
 
-KIND = "OPERATED"
+KIND = "OPERATOR_ACTION"
 
 
 def check(by: object) -> None:
-    """Refuse what names no one."""
+    """Raise InvalidArguments unless `by` is None or a valid operator name."""
     if by is not None and not is_name(by, max_length=MAX_BY):
-        raise InvalidArguments(f"by is text of 1 to {MAX_BY} characters, none NUL or half a character")
+        raise InvalidArguments(f"by must be text of 1 to {MAX_BY} characters, without NUL or lone surrogates")
 
 
-def record(tx: Transaction, by: str | None, action: str, *, run_id: str | None = None, **what: Any) -> None:
-    """Write down what was just done in this transaction; nothing if no one says who did it.
+def record(tx: Transaction, by: str | None, action: str, *, run_id: str | None = None, **details: Any) -> None:
+    """Record an operator action of this transaction; without `by`, record nothing.
 
-    Of a run nothing else is written before this transaction ends: its events are numbered in the order of commits.
+    With `run_id`, the run stays locked until the transaction ends, so that its events are numbered in commit order.
     """
     check(by)
     if by is None:
         return
     if run_id is not None:
-        _hold(tx, run_id)
-    said = {name: value[:MAX_TEXT] if isinstance(value, str) else value for name, value in what.items()}
-    data = {"by": by, "action": action, "what": {name: value for name, value in said.items() if value is not None}}
+        _lock_run(tx, run_id)
+    shown = {
+        name: value[:MAX_TEXT] if isinstance(value, str) else value
+        for name, value in details.items()
+        if value is not None
+    }
+    data = {"by": by, "action": action, "details": shown}
     events.record(tx, [Event(run_id=run_id, kind=KIND, data=data)])
 
 
-def submitted(tx: Transaction, submissions: Sequence[Submission]) -> None:
-    """Write down who asked for these new runs, at once for all of them; no one else knows of them yet."""
+def record_submissions(tx: Transaction, submissions: Sequence[Submission]) -> None:
+    """Record the operators who submitted these new runs. The runs need no lock: no other transaction sees them yet."""
     events.record(
         tx,
         [
-            Event(run_id=s.run_id, kind=KIND, data={"by": s.by, "action": "submit", "what": {"job": s.job}})
+            Event(run_id=s.run_id, kind=KIND, data={"by": s.by, "action": "submit", "details": {"job": s.job}})
             for s in submissions
             if s.by is not None
         ],
     )
 
 
-def listed(tx: Transaction, *, limit: int, before: str | None) -> list[Operation]:
-    """What operators did, the newest first."""
-    last = 2**63 - 1 if before is None else cursors.read(before, "operations")[0]
-    return [_operation(row) for row in tx.all("find_operations", before=last, limit=limit)]
+def listed(tx: Transaction, *, limit: int, before: str | None) -> list[AuditEntry]:
+    """Return audit entries, newest first, starting after the cursor `before`."""
+    last = 2**63 - 1 if before is None else cursors.read(before, "audit")[0]
+    return [_entry(row) for row in tx.all("find_audit_entries", before=last, limit=limit)]
 
 
-def _operation(row: Row) -> Operation:
+def _entry(row: Row) -> AuditEntry:
     reading = json_text.Reading(row)
-    told = reading.column("data", _told, instead=lambda _: {"by": "", "action": "unreadable", "what": {}})
+    data = reading.column("data", _parse, instead=lambda _: {"by": "", "action": "unreadable", "details": {}})
     if reading.unreadable is not None:
-        told["what"] = told["what"] | {"unreadable": json_text.marker(reading.unreadable)}
-    return Operation(
-        **told,
+        data["details"] = data["details"] | {"unreadable": json_text.marker(reading.unreadable)}
+    return AuditEntry(
+        **data,
         run_id=row["run_id"],
         happened_at=row["happened_at"],
-        cursor=cursors.write("operations", row["id"]),
+        cursor=cursors.write("audit", row["id"]),
     )
 
 
-def _told(text: str) -> dict[str, Any]:
+def _parse(text: str) -> dict[str, Any]:
     match json_text.mapping(text):
-        case {"by": str(by), "action": str(action), "what": dict(what)}:
-            return {"by": by, "action": action, "what": what}
-    raise Unreadable(f"not an operation: {text[:60]}")
+        case {"by": str(by), "action": str(action), "details": dict(details)}:
+            return {"by": by, "action": action, "details": details}
+    raise Unreadable(f"not an audit entry: {text[:60]}")
 
 
-def _hold(tx: Transaction, run_id: str) -> None:
-    """A run may move while we reach for it; wherever it stands in the end, it is held still."""
+def _lock_run(tx: Transaction, run_id: str) -> None:
+    """Lock the run's row, whichever table it is in. The run may change tables meanwhile, so try several times."""
     for _ in range(100):
         if tx.all("lock_run", run_id=run_id):
             return

@@ -1,12 +1,12 @@
-"""Build once: get or create the build that a run needs. A wish names one, whether it exists already or not.
+"""Build once: get or create the build for a build request.
 
-    wish ──insert──▶ new: its run is made                        whoever inserts first makes it
-         ──duplicate, fetch──▶ being made, or ready              shared
-                           ──▶ ended badly, stale, or gone       replaced, by whoever still finds the run that it saw
-                           ──▶ cancelled after the wish          not replaced: the cancel counts for this wish
+    request ──insert──▶ new build                            the first insert wins; its run is submitted
+            ──duplicate, fetch──▶ running or ready           shared
+                              ──▶ failed, stale or deleted   replaced by compare-and-swap on the old run's id
+                              ──▶ cancelled after request    not replaced: the cancellation applies to this request
 
-The row (job, scope, fingerprint) decides who makes a build; nothing is looked at first. In a caller's transaction a
-wish stays an ask: an orchestrator gets or creates its build.
+The unique row (job, scope, fingerprint) decides which transaction creates a build; there is no check before the
+insert. In a caller transaction, the request is stored, and an orchestrator gets or creates the build later.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from datetime import datetime
 from typing import TypeAlias
 
 from holdfast.store.transaction import Row, Transaction
-from holdfast.values.builds import Wish
+from holdfast.values.builds import BuildRequest
 
 TURNS = 100
 
 
 @dataclass(frozen=True, slots=True)
 class BuildRun:
-    """A run that is to make a build; `again_of` is the one that it replaces."""
+    """A new run that executes a build; `again_of` is the run that it replaces."""
 
-    wish: Wish
+    request: BuildRequest
     run_id: str
     again_of: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """A run of a build that was cancelled, and when it ended."""
+    """A cancelled run of a build, and when it ended."""
 
     run_id: str
     at: datetime
@@ -41,17 +41,18 @@ class Cancel:
 
 @dataclass(frozen=True, slots=True)
 class BuildMatch:
-    """The run of a build, and whether it has already made it.
+    """The run of a build; `met` is true if the run has already succeeded.
 
-    `cancelled` is the last cancel of this build. A wish made before it gets the cancelled run: see `for_wish_at`.
+    `cancelled` is the latest cancellation of this build. A request made before it gets the cancelled run: see
+    `for_request_at`.
     """
 
     run_id: str
     met: bool
     cancelled: Cancel | None = None
 
-    def for_wish_at(self, at: datetime) -> BuildMatch:
-        """What a wish of that moment gets: a build that was cancelled afterwards stays cancelled for it."""
+    def for_request_at(self, at: datetime) -> BuildMatch:
+        """Return the match for a request made at that time: the cancelled run if the build was cancelled later."""
         if self.cancelled is None or self.cancelled.at <= at:
             return self
         return BuildMatch(self.cancelled.run_id, False)
@@ -62,61 +63,71 @@ Make: TypeAlias = Callable[[Transaction, Sequence[BuildRun]], None]
 
 def get_or_create(
     tx: Transaction,
-    wishes: Iterable[Wish],
+    build_requests: Iterable[BuildRequest],
     *,
     make: Make,
-    offered: Mapping[Wish, str] | None = None,
-    wished_at: Mapping[Wish, datetime] | None = None,
-) -> dict[Wish, BuildMatch]:
-    """Get or create the builds of these wishes. `make` submits new runs; `offered` are ids for them to use.
+    offered: Mapping[BuildRequest, str] | None = None,
+    requested_at: Mapping[BuildRequest, datetime] | None = None,
+) -> dict[BuildRequest, BuildMatch]:
+    """Get or create the builds for these requests. `make` submits new runs; `offered` gives the ids to use for them.
 
-    `wished_at` is when each was wished for, if not now: a build that was cancelled since then is not made once more.
+    `requested_at` gives the time of requests made earlier. A build cancelled since then is not started again.
     """
-    left, found = sorted(set(wishes)), dict[Wish, BuildMatch]()
+    left, found = sorted(set(build_requests)), dict[BuildRequest, BuildMatch]()
     for _ in range(TURNS):
         if not left:
             return found
         found |= _insert(tx, left, make, offered or {})
-        found |= _fetch(tx, [wish for wish in left if wish not in found], make, wished_at or {})
-        left = [wish for wish in left if wish not in found]
-    raise AssertionError(f"build {left[0]} changed {TURNS} times while we asked for it")
+        found |= _fetch(tx, [request for request in left if request not in found], make, requested_at or {})
+        left = [request for request in left if request not in found]
+    raise AssertionError(f"build {left[0]} changed {TURNS} times while it was being fetched")
 
 
-def replace_builds(tx: Transaction, makings: Sequence[BuildRun]) -> list[BuildRun]:
-    """Those of these runs that took the place of the one they repeat; the others came too late."""
+def replace_builds(tx: Transaction, build_runs: Sequence[BuildRun]) -> list[BuildRun]:
+    """Replace the runs of these builds; return the new runs that won. The others lost to another transaction."""
     rows = [
-        _row(making.wish) | {"run_id": making.run_id, "old_id": making.again_of, "since_at": tx.now}
-        for making in makings
+        _row(build_run.request) | {"run_id": build_run.run_id, "old_id": build_run.again_of, "created_at": tx.now}
+        for build_run in build_runs
     ]
     won = {_identity(row) for row in tx.all("replace_builds", rows=rows)} if rows else set()
-    return [making for making in makings if _identity(_row(making.wish)) in won]
+    return [build_run for build_run in build_runs if _identity(_row(build_run.request)) in won]
 
 
-def _insert(tx: Transaction, wishes: Sequence[Wish], make: Make, offered: Mapping[Wish, str]) -> dict[Wish, BuildMatch]:
-    ids = {wish: offered.get(wish) or tx.new_id() for wish in wishes}
-    rows = [_row(wish) | {"run_id": ids[wish], "since_at": tx.now} for wish in wishes]
+def _insert(
+    tx: Transaction, build_requests: Sequence[BuildRequest], make: Make, offered: Mapping[BuildRequest, str]
+) -> dict[BuildRequest, BuildMatch]:
+    ids = {request: offered.get(request) or tx.new_id() for request in build_requests}
+    rows = [_row(request) | {"run_id": ids[request], "created_at": tx.now} for request in build_requests]
     inserted = {_identity(row) for row in tx.all("insert_builds", rows=rows)}
-    return _made(tx, [BuildRun(wish, ids[wish], None) for wish in wishes if _identity(_row(wish)) in inserted], make)
+    return _made(
+        tx,
+        [BuildRun(request, ids[request], None) for request in build_requests if _identity(_row(request)) in inserted],
+        make,
+    )
 
 
 def _fetch(
-    tx: Transaction, wishes: Sequence[Wish], make: Make, wished_at: Mapping[Wish, datetime]
-) -> dict[Wish, BuildMatch]:
-    if not wishes:
+    tx: Transaction, build_requests: Sequence[BuildRequest], make: Make, requested_at: Mapping[BuildRequest, datetime]
+) -> dict[BuildRequest, BuildMatch]:
+    if not build_requests:
         return {}
-    rows = {_identity(row): row for row in tx.all("find_builds", rows=[_row(wish) for wish in wishes])}
-    there = [(wish, rows[_identity(_row(wish))]) for wish in wishes if _identity(_row(wish)) in rows]
-    kept = [(wish, row) for wish, row in there if _usable(row) or _cancelled_since(row, wished_at.get(wish))]
-    found = {wish: BuildMatch(row["run_id"], row["state"] == "succeeded", _cancel(row)) for wish, row in kept}
-    again = [BuildRun(wish, tx.new_id(), row["run_id"]) for wish, row in there if wish not in found]
+    rows = {_identity(row): row for row in tx.all("find_builds", rows=[_row(request) for request in build_requests])}
+    existing = [
+        (request, rows[_identity(_row(request))]) for request in build_requests if _identity(_row(request)) in rows
+    ]
+    kept = [
+        (request, row) for request, row in existing if _usable(row) or _cancelled_since(row, requested_at.get(request))
+    ]
+    found = {request: BuildMatch(row["run_id"], row["state"] == "succeeded", _cancel(row)) for request, row in kept}
+    again = [BuildRun(request, tx.new_id(), row["run_id"]) for request, row in existing if request not in found]
     made = _made(tx, replace_builds(tx, again), make)
-    cancels = {wish: _cancel(row) for wish, row in there}
-    return found | {wish: BuildMatch(one.run_id, one.met, cancels[wish]) for wish, one in made.items()}
+    cancels = {request: _cancel(row) for request, row in existing}
+    return found | {request: BuildMatch(match.run_id, match.met, cancels[request]) for request, match in made.items()}
 
 
-def _cancelled_since(row: Row, wished_at: datetime | None) -> bool:
-    """It was cancelled after the wish was made."""
-    return wished_at is not None and row["cancelled_at"] is not None and row["cancelled_at"] > wished_at
+def _cancelled_since(row: Row, requested_at: datetime | None) -> bool:
+    """Return whether the build was cancelled after the request was made."""
+    return requested_at is not None and row["cancelled_at"] is not None and row["cancelled_at"] > requested_at
 
 
 def _cancel(row: Row) -> Cancel | None:
@@ -124,19 +135,19 @@ def _cancel(row: Row) -> Cancel | None:
 
 
 def _usable(row: Row) -> bool:
-    """It is being made, or was made and is still good."""
+    """Return whether the build is in progress, or has succeeded and is not stale."""
     return row["known"] is not None and row["stale_at"] is None and row["state"] in (None, "succeeded")
 
 
-def _made(tx: Transaction, makings: Sequence[BuildRun], make: Make) -> dict[Wish, BuildMatch]:
-    if makings:
-        make(tx, makings)
-    return {making.wish: BuildMatch(making.run_id, False) for making in makings}
+def _made(tx: Transaction, build_runs: Sequence[BuildRun], make: Make) -> dict[BuildRequest, BuildMatch]:
+    if build_runs:
+        make(tx, build_runs)
+    return {build_run.request: BuildMatch(build_run.run_id, False) for build_run in build_runs}
 
 
 def _identity(row: Row) -> tuple[str, str, str]:
     return row["job"], row["scope"], row["fingerprint"]
 
 
-def _row(wish: Wish) -> Row:
-    return {"job": wish.job, "scope": wish.scope, "fingerprint": wish.fingerprint}
+def _row(request: BuildRequest) -> Row:
+    return {"job": request.job, "scope": request.scope, "fingerprint": request.fingerprint}

@@ -1,4 +1,4 @@
-"""Cancel: end a run that has not started, or ask a running one to stop."""
+"""Cancel: end a queued run, or ask a running run to stop."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from holdfast.values.events import Event
 
 
 def cancel_by_hand(tx: Transaction, run_id: str, *, reason: str, by: str | None = None, bulk: str | None = None) -> str:
-    """End a run or ask it to stop, and write down who did; its state afterwards."""
+    """Cancel a run, record the operator in the audit log, and return the run's state afterwards."""
     json_text.check_text(reason, what="reason")
     state = cancel_run(tx, run_id, reason=reason)
     audit.record(tx, by, "cancel", run_id=run_id, reason=reason, state=state, bulk=bulk)
@@ -21,13 +21,13 @@ def cancel_by_hand(tx: Transaction, run_id: str, *, reason: str, by: str | None 
 
 
 def cancel_run(tx: Transaction, run_id: str, *, reason: str) -> str:
-    """End a run that has not started, ask a running one to stop; its state afterwards.
+    """End a queued run, or ask a running run to stop; return the run's state afterwards.
 
-    A run may move while we look for it, so we go round its places until we touch it or see its outcome.
+    The run may change tables during the search, so search each table in turn until one has the run.
     """
     for _ in range(100):
-        if found := take_waiting(tx, [run_id]) or ready.remove(tx, [run_id]):
-            end_unstarted(tx, {found[0]: Cancelled(reason)})
+        if removed := take_waiting(tx, [run_id]) or ready.remove(tx, [run_id]):
+            end_unstarted(tx, {removed[0]: Cancelled(reason)})
             return "cancelled"
         if tx.all("request_cancels", ids=[run_id], reason=reason, now=tx.now):
             events.record(tx, [Event(run_id=run_id, kind="CANCEL_REQUESTED", data={"reason": reason})])
@@ -37,4 +37,4 @@ def cancel_run(tx: Transaction, run_id: str, *, reason: str) -> str:
             return str(ended["state"])
         if not tx.all("find_runs", ids=[run_id]):
             raise RunNotFound(f"there is no run {run_id}")
-    raise AssertionError(f"run {run_id} is in no place; 'holdfast verify' says more")
+    raise AssertionError(f"run {run_id} is in no state table; run 'holdfast verify' for details")

@@ -1,7 +1,8 @@
 """Claim: take runs from `ready` and lease them to a worker, in one transaction.
 
-ready ──claim──▶ leases             the lease is inserted first; only what was inserted leaves `ready`
-      └─conflict─▶ waits            another lease holds the key, or a limit holds the run back
+ready ──claim──▶ leases             the run has a lease
+      └─conflict─▶ waits            another lease holds its key, or its rate allows no start now
+      └─no permit─▶ ready           its queue already runs as many runs as its concurrency allows
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from holdfast.runs.limits.concurrency import number_permits
 from holdfast.runs.limits.keys import open_key_locks
 from holdfast.runs.queue_entry import QueueEntry
 from holdfast.runs.ready import Position, Taken
-from holdfast.runs.submission import needed_of, tags_of
+from holdfast.runs.submission import read_depends_on, tags_of
 from holdfast.runs.waiting import Wait, add_waiting
 from holdfast.store.transaction import Row, Transaction
 from holdfast.support import json_text
@@ -25,8 +26,8 @@ from holdfast.values.policies import UNREADABLE_POLICY, Policy, load_policy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
-    """A lease that was just made, with what was submitted."""
+class ClaimedRun:
+    """A new lease, with the stored submission of its run."""
 
     lease: Lease
     args: str
@@ -37,10 +38,10 @@ class Claim:
     parent_id: str | None = None
     stage: str | None = None
     segment: str | None = None
-    needed: str | None = None
-    trace: str | None = None
+    depends_on: str | None = None
+    traceparent: str | None = None
     unreadable: str | None = None
-    """Which stored values can't be decoded, and why; such a run is not executed, it fails."""
+    """Which stored values can't be decoded, and why; such a run fails without being executed."""
 
 
 def claim_runs(
@@ -55,21 +56,21 @@ def claim_runs(
     oldest_first: bool = False,
     room: Mapping[str, int] | None = None,
     scan_from: Mapping[str, Position] | None = None,
-) -> list[Claim]:
-    """Start up to `limit` runs: each leaves `ready` and gets our lease.
+) -> list[ClaimedRun]:
+    """Claim up to `limit` runs: remove each from `ready` and insert our lease.
 
-    `room` says how many of a queue at most, `scan_from` from where on to look; see `ready.take`.
+    `room` limits the number of runs per queue, and `scan_from` sets where the scan of a queue begins: see `ready.take`.
     """
     taken = ready.take(tx, queues, jobs=jobs, limit=limit, oldest_first=oldest_first, room=room, scan_from=scan_from)
     if not taken:
         return []
-    unknown = [one.ticket.run_id for one in taken if one.submitted is None]
+    unknown = [one.entry.run_id for one in taken if one.submitted is None]
     submitted = {row["id"]: row for row in tx.all("get_submissions", ids=unknown)} if unknown else {}
-    taken = _rightful(tx, taken, submitted, pause=lease_for)
+    taken = _with_stored_key(tx, taken, submitted, pause=lease_for)
     claims = [
         _start(
-            one.ticket,
-            one.submitted or submitted[one.ticket.run_id],
+            one.entry,
+            one.submitted or submitted[one.entry.run_id],
             holder=holder,
             now=tx.now,
             lease_for=lease_for,
@@ -77,76 +78,79 @@ def claim_runs(
         )
         for one in taken
     ]
-    tickets = {one.ticket.run_id: one.ticket for one in taken}
-    rated = [(tickets[claim.lease.run_id], claim.policy) for claim in claims if claim.policy.rate is not None]
-    judgement = rates.judge(tx, rated) if rated else None
-    if judgement is not None and judgement.later:
-        _start_later(tx, claims, tickets, judgement)
-        claims = [claim for claim in claims if claim.lease.run_id not in judgement.later]
+    entries = {one.entry.run_id: one.entry for one in taken}
+    rated = [(entries[claimed.lease.run_id], claimed.policy) for claimed in claims if claimed.policy.rate is not None]
+    decision = rates.decide(tx, rated) if rated else None
+    if decision is not None and decision.later:
+        _start_later(tx, claims, entries, decision)
+        claims = [claimed for claimed in claims if claimed.lease.run_id not in decision.later]
     limits = {
-        one.ticket.queue: limit_of_queue
+        one.entry.queue: concurrency
         for one in taken
-        if (limit_of_queue := submitted.get(one.ticket.run_id, {}).get("concurrency", one.places)) is not None
+        if (concurrency := submitted.get(one.entry.run_id, {}).get("concurrency", one.concurrency)) is not None
     }
-    placed: dict[str, int] = {}
-    crowded: list[QueueEntry] = []
+    permits: dict[str, int] = {}
+    no_permit: list[QueueEntry] = []
     if limits:
-        placed, crowded = number_permits(tx, [tickets[claim.lease.run_id] for claim in claims], limits)
-        claims = _placed(claims, placed, crowded)
+        permits, no_permit = number_permits(tx, [entries[claimed.lease.run_id] for claimed in claims], limits)
+        claims = _with_permits(claims, permits, no_permit)
     inserted: set[str] = set()
     if claims:
-        rows = [_row(claim.lease) for claim in claims]
+        rows = [_row(claimed.lease) for claimed in claims]
         inserted = {row["run_id"] for row in tx.all("insert_leases", rows=rows, holder=holder, now=tx.now)}
-    if judgement is not None:
-        judgement.keep(tx, inserted)
+    if decision is not None:
+        decision.save(tx, inserted)
     if len(inserted) < len(claims):
-        beaten = [tickets[claim.lease.run_id] for claim in claims if claim.lease.run_id not in inserted]
-        crowded += _wait_again(tx, beaten, placed, pause=lease_for)
-    if crowded:
-        turns = {} if judgement is None else judgement.turns
-        ready.put(tx, [one.changed(reserved=turns.get(one.run_id)) for one in crowded])
+        refused = [entries[claimed.lease.run_id] for claimed in claims if claimed.lease.run_id not in inserted]
+        no_permit += _wait_again(tx, refused, permits, pause=lease_for)
+    if no_permit:
+        turns = {} if decision is None else decision.turns
+        ready.put(tx, [one.changed(rate_turn=turns.get(one.run_id)) for one in no_permit])
     if len(inserted) < len(taken) == limit:
-        tx.notify(*{one.ticket.queue for one in taken})  # we wanted more, and there may be some that can start
-    return [claim for claim in claims if claim.lease.run_id in inserted]
+        tx.notify(*{one.entry.queue for one in taken})  # the worker has free capacity; other ready runs may start
+    return [claimed for claimed in claims if claimed.lease.run_id in inserted]
 
 
-def _rightful(tx: Transaction, taken: list[Taken], submitted: Mapping[str, Row], *, pause: timedelta) -> list[Taken]:
-    """Those that were ready with the key and the key limit of their runs: the database refuses any other lease.
+def _with_stored_key(
+    tx: Transaction, taken: list[Taken], submitted: Mapping[str, Row], *, pause: timedelta
+) -> list[Taken]:
+    """Return the runs whose key and key limit in `ready` match their stored run.
 
-    One that someone changed by hand must not keep the others from starting: it waits for its turn.
+    The database refuses a lease for any other. Such a row was edited by hand; its run waits, so that it does not
+    block the rest of the batch.
     """
-    owns = {one.ticket.run_id: one.submitted or submitted[one.ticket.run_id] for one in taken}
-    strange = [
-        one.ticket.changed(key=own["own_key"], key_limit=own["own_key_limit"], number=1)
-        for one, own in ((one, owns[one.ticket.run_id]) for one in taken)
-        if own["own_key"] != one.ticket.key
-        or own["own_key_limit"] != one.ticket.key_limit
-        or not 1 <= one.ticket.number <= one.ticket.key_limit
+    stored = {one.entry.run_id: one.submitted or submitted[one.entry.run_id] for one in taken}
+    mismatched = [
+        one.entry.changed(key=row["own_key"], key_limit=row["own_key_limit"], key_number=1)
+        for one, row in ((one, stored[one.entry.run_id]) for one in taken)
+        if row["own_key"] != one.entry.key
+        or row["own_key_limit"] != one.entry.key_limit
+        or not 1 <= one.entry.key_number <= one.entry.key_limit
     ]
-    if not strange:
+    if not mismatched:
         return taken
-    _wait_for_turn(tx, strange, pause=pause, because="its row in ready had another key")
-    waiting = {ticket.run_id for ticket in strange}
-    return [one for one in taken if one.ticket.run_id not in waiting]
+    _wait_for_key(tx, mismatched, pause=pause, reason="its row in ready had another key")
+    waiting = {entry.run_id for entry in mismatched}
+    return [one for one in taken if one.entry.run_id not in waiting]
 
 
 def _start(
-    ticket: QueueEntry, submitted: Row, *, holder: str, now: datetime, lease_for: timedelta, kill_grace: timedelta
-) -> Claim:
+    entry: QueueEntry, submitted: Row, *, holder: str, now: datetime, lease_for: timedelta, kill_grace: timedelta
+) -> ClaimedRun:
     reading = json_text.Reading(submitted)
     policy = reading.column("policy", load_policy, instead=lambda _: UNREADABLE_POLICY)
     if submitted["tags"] != "{}":
         reading.column("tags", tags_of, instead=lambda _: {})
-    reading.column("needed", needed_of, instead=lambda _: ())
+    reading.column("depends_on", read_depends_on, instead=lambda _: ())
     deadline_at = policy.deadline(now)
     lease = Lease(
-        ticket=ticket.claimed(),
+        entry=entry.claimed(),
         holder=holder,
         started_at=now,
         expires_at=lease_expiry(now, deadline_at, lease_for=lease_for, kill_grace=kill_grace),
         deadline_at=deadline_at,
     )
-    return Claim(
+    return ClaimedRun(
         lease=lease,
         args=submitted["args"],
         policy=policy,
@@ -156,61 +160,67 @@ def _start(
         parent_id=submitted["parent_id"],
         stage=submitted["stage"],
         segment=submitted["segment"],
-        needed=submitted["needed"],
-        trace=submitted["trace"],
+        depends_on=submitted["depends_on"],
+        traceparent=submitted["traceparent"],
         unreadable=reading.unreadable,
     )
 
 
 def _row(lease: Lease) -> Row:
-    return lease.ticket.row() | {
+    return lease.entry.row() | {
         "expires_at": lease.expires_at,
         "deadline_at": lease.deadline_at,
-        "place": lease.place,
+        "permit": lease.permit,
     }
 
 
-def _placed(claims: Sequence[Claim], placed: Mapping[str, int], crowded: Sequence[QueueEntry]) -> list[Claim]:
-    without = {ticket.run_id for ticket in crowded}
+def _with_permits(
+    claims: Sequence[ClaimedRun], permits: Mapping[str, int], no_permit: Sequence[QueueEntry]
+) -> list[ClaimedRun]:
+    without = {entry.run_id for entry in no_permit}
     return [
-        replace(claim, lease=replace(claim.lease, place=placed.get(claim.lease.run_id)))
-        for claim in claims
-        if claim.lease.run_id not in without
+        replace(claimed, lease=replace(claimed.lease, permit=permits.get(claimed.lease.run_id)))
+        for claimed in claims
+        if claimed.lease.run_id not in without
     ]
 
 
 def _start_later(
-    tx: Transaction, claims: Sequence[Claim], tickets: Mapping[str, QueueEntry], judgement: rates.Judgement
+    tx: Transaction, claims: Sequence[ClaimedRun], entries: Mapping[str, QueueEntry], decision: rates.RateDecision
 ) -> None:
-    """Runs that their rates hold up wait for their turns, and let their keys go."""
-    held_up = [claim for claim in claims if claim.lease.run_id in judgement.later]
-    open_key_locks(tx, [tickets[claim.lease.run_id] for claim in held_up if claim.policy.key_order == "due"])
-    later = [(tickets[claim.lease.run_id], judgement.later[claim.lease.run_id]) for claim in held_up]
+    """Move runs that exceed their rate to `waits` until their turn, and open their key locks."""
+    delayed = [claimed for claimed in claims if claimed.lease.run_id in decision.later]
+    open_key_locks(tx, [entries[claimed.lease.run_id] for claimed in delayed if claimed.policy.key_order == "due"])
+    later = [(entries[claimed.lease.run_id], decision.later[claimed.lease.run_id]) for claimed in delayed]
     add_waiting(
         tx,
         [
-            Wait(ticket=ticket.changed(reserved=turn.turn), due_at=turn.due_at, because=turn.because)
-            for ticket, turn in later
+            Wait(entry=entry.changed(rate_turn=turn.turn), due_at=turn.due_at, reason=turn.reason)
+            for entry, turn in later
         ],
     )
 
 
 def _wait_again(
-    tx: Transaction, tickets: Sequence[QueueEntry], placed: Mapping[str, int], *, pause: timedelta
+    tx: Transaction, entries: Sequence[QueueEntry], permits: Mapping[str, int], *, pause: timedelta
 ) -> list[QueueEntry]:
-    """Let runs whose key has another lease, which someone inserted by hand, wait until that may be gone. Return those
-    that only lost the race for a permit of their queue."""
-    rows = [{"run_key": ticket.key, "number": ticket.number} for ticket in tickets if ticket.key is not None]
-    keyed = (
-        {(row["run_key"], row["number"]) for row in tx.all("find_key_leases", rows=rows)} if rows and placed else set()
+    """Move runs whose key has another lease to `waits`, and return the runs that only lost the race for a permit.
+
+    A second lease for a key exists only if someone inserted it by hand.
+    """
+    rows = [{"run_key": entry.key, "key_number": entry.key_number} for entry in entries if entry.key is not None]
+    held_keys = (
+        {(row["run_key"], row["key_number"]) for row in tx.all("find_key_leases", rows=rows)}
+        if rows and permits
+        else set()
     )
-    late = [one for one in tickets if one.run_id in placed and (one.key, one.number) not in keyed]
-    because = "another lease already holds its key"
-    _wait_for_turn(tx, [one for one in tickets if one not in late], pause=pause, because=because)
-    return late
+    no_permit = [one for one in entries if one.run_id in permits and (one.key, one.key_number) not in held_keys]
+    reason = "another lease already holds its key"
+    _wait_for_key(tx, [one for one in entries if one not in no_permit], pause=pause, reason=reason)
+    return no_permit
 
 
-def _wait_for_turn(tx: Transaction, tickets: Sequence[QueueEntry], *, pause: timedelta, because: str) -> None:
-    """Let these runs wait for their turn once more."""
-    open_key_locks(tx, tickets)
-    add_waiting(tx, [Wait(ticket=ticket, due_at=tx.now + pause, because=because) for ticket in tickets])
+def _wait_for_key(tx: Transaction, entries: Sequence[QueueEntry], *, pause: timedelta, reason: str) -> None:
+    """Open the key locks of these runs and move the runs to `waits`."""
+    open_key_locks(tx, entries)
+    add_waiting(tx, [Wait(entry=entry, due_at=tx.now + pause, reason=reason) for entry in entries])

@@ -1,8 +1,9 @@
-"""Events: what happened to a run, for a person to read later.
+"""Events: write and read the stored events of runs.
 
-What a row already proves is not written twice: RUN_QUEUED is the row in `runs`, RUN_STARTED and the ending are the
-outcome (or the lease), STEP_STARTED and STEP_FINISHED are the row in `steps`. The STEP_STARTED of a step whose first
-try fails is written, because its row comes later than its STEP_RETRIED, or never. `story` puts all of it in order.
+Events that another row implies are not stored. The row in `runs` implies RUN_QUEUED; the lease or the outcome implies
+RUN_STARTED and the final event; the row in `steps` implies STEP_STARTED and STEP_FINISHED. There is one exception: if
+the first attempt of a step fails, its STEP_STARTED is stored, because the row in `steps` is written later or never.
+`operate.timeline` puts all events in order.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ def record(tx: Transaction, events: Iterable[Event]) -> None:
         {
             "run_id": event.run_id,
             "kind": event.kind,
-            "attempt": event.attempt,
+            "claim": event.claim,
             "data": json_text.compact(event.data),
             "happened_at": event.happened_at or tx.now,
         }
@@ -34,13 +35,13 @@ BUDGET = 10_000
 
 
 def everywhere(tx: Transaction, *, after: str | None, kinds: Collection[str] | None, limit: int) -> Events:
-    """What was recorded since the cursor, of all runs; at most BUDGET events are looked at.
+    """Return the events of all runs after the cursor, reading at most BUDGET rows.
 
-    None is passed by: what could still be overtaken by a transaction that began earlier is not told yet.
+    No event is skipped: events that an older open transaction could still precede are left for a later call.
     """
     start = (0, 0) if after is None else _read(after)
     if kinds is not None and (isinstance(kinds, str) or not set(kinds) <= KINDS.keys()):
-        raise InvalidArguments(f"kinds are some of {', '.join(KINDS)}; not {kinds!r}")
+        raise InvalidArguments(f"kinds must be a list of event kinds, not {kinds!r}; known: {', '.join(KINDS)}")
     wanted = None if kinds is None else sorted(kinds)
     rows = tx.all(
         "find_all_events",
@@ -50,13 +51,13 @@ def everywhere(tx: Transaction, *, after: str | None, kinds: Collection[str] | N
         budget=limit if kinds is None else BUDGET,
         limit=limit,
     )
-    told = tuple((_write(row["tx"], row["id"]), _event(row)) for row in rows if row["wanted"])
+    matching = tuple((_write(row["tx"], row["id"]), _event(row)) for row in rows if row["wanted"])
     position = (rows[-1]["tx"], rows[-1]["id"]) if rows else start
-    return Events(events=told, next=_write(*position))
+    return Events(events=matching, next=_write(*position))
 
 
 def end(tx: Transaction) -> str:
-    """The cursor after which there is only what will be recorded from now on."""
+    """Return the cursor after the newest event."""
     row = tx.one("find_events_end")
     assert row is not None
     return _write(row["tx"], row["id"])
@@ -70,16 +71,16 @@ def _read(after: str) -> tuple[int, int]:
     match cursors.read(after, "events"):
         case (int(number), int(event_id)):
             return number, event_id
-    raise InvalidArguments("this is no cursor of events")
+    raise InvalidArguments("after is not an events cursor; pass the `next` value of an earlier page")
 
 
 def of(tx: Transaction, run_id: str, *, after: int = 0, limit: int = 1000) -> list[tuple[int, Event]]:
-    """What was recorded of a run, numbered in the order of its writing."""
+    """Return the events of a run with their ids, in the order in which they were written."""
     return [(row["id"], _event(row)) for row in tx.all("find_events", run_id=run_id, after=after, limit=limit)]
 
 
 def last(tx: Transaction, run_id: str, *, before: int = 2**63 - 1, limit: int) -> list[tuple[int, Event]]:
-    """What was recorded of a run last, in the same order."""
+    """Return the last events of a run with their ids, oldest first."""
     rows = tx.all("find_last_events", run_id=run_id, before=before, limit=limit)
     return [(row["id"], _event(row)) for row in reversed(rows)]
 
@@ -90,7 +91,7 @@ def _event(row: Row) -> Event:
     return Event(
         run_id=row["run_id"],
         kind=row["kind"],
-        attempt=row["attempt"],
+        claim=row["claim"],
         data=data if reading.unreadable is None else data | {"unreadable": json_text.marker(reading.unreadable)},
         happened_at=row["happened_at"],
     )

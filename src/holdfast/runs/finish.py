@@ -1,6 +1,6 @@
-"""Finish: a lease becomes an outcome, or the run goes back to `waits` or `ready`.
+"""Finish: replace a lease with an outcome, or move the run back to `waits` or `ready`.
 
-Only the lease with the same claim number can finish; a late worker gets LeaseLost and writes nothing.
+Only the holder of the current lease can finish a run; a worker whose lease was lost writes nothing.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from holdfast.values.runs import State, last_line
 
 
 def finish_runs(tx: Transaction, done: Sequence[tuple[Lease, Outcome]], *, holder: str) -> set[str]:
-    """Move each run from our lease to where its outcome says; the runs whose lease was lost are returned."""
+    """Move each run from our lease to the table for its outcome; return the runs whose lease was lost."""
     held = give_up_leases(tx, [lease for lease, _ in done], holder=holder)
     ours = [(held[lease.run_id], outcome) for lease, outcome in done if lease.run_id in held]
     endings: list[Ending] = []
@@ -39,7 +39,7 @@ def finish_runs(tx: Transaction, done: Sequence[tuple[Lease, Outcome]], *, holde
     waiting: list[tuple[Lease, WaitForChildren]] = []
     back: list[tuple[Lease, Release]] = []
     for lease, outcome in ours:
-        match _heeding_cancel(lease, outcome):
+        match _unless_cancelled(lease, outcome):
             case RetryLater() as wait:
                 later.append((lease, wait))
             case WaitForChildren() as others:
@@ -48,7 +48,7 @@ def finish_runs(tx: Transaction, done: Sequence[tuple[Lease, Outcome]], *, holde
                 back.append((lease, returned))
             case final:
                 endings.append(
-                    Ending(ticket=lease.ticket, outcome=final, holder=lease.holder, started_at=lease.started_at)
+                    Ending(entry=lease.entry, outcome=final, holder=lease.holder, started_at=lease.started_at)
                 )
     end_runs(tx, endings)
     retry_later(tx, later)
@@ -58,59 +58,59 @@ def finish_runs(tx: Transaction, done: Sequence[tuple[Lease, Outcome]], *, holde
 
 
 def end_unstarted(tx: Transaction, outcomes: Mapping[QueueEntry, Final]) -> None:
-    """End runs that the caller has just removed from `waits` or `ready`; they wait for nothing any more."""
+    """End runs that the caller has just removed from `waits` or `ready`, and delete their dependencies."""
     if outcomes:
-        delete_dependencies(tx, [ticket.run_id for ticket in outcomes])
-        end_runs(tx, [Ending(ticket=ticket, outcome=outcome) for ticket, outcome in outcomes.items()])
+        delete_dependencies(tx, [entry.run_id for entry in outcomes])
+        end_runs(tx, [Ending(entry=entry, outcome=outcome) for entry, outcome in outcomes.items()])
 
 
 def end_runs(tx: Transaction, endings: Iterable[Ending]) -> None:
-    """Write the outcomes of runs that the caller has just removed from their place, and open their holds."""
+    """Write the outcomes of runs that the caller has just removed from their table, and open their key locks."""
     endings = list(endings)
     if not endings:
         return
     tx.put("insert_outcomes", rows=[_row(ending, tx.now) for ending in endings], now=tx.now)
-    open_key_locks(tx, [ending.ticket for ending in endings])
-    tx.ended += [ending.ticket.run_id for ending in endings]
-    _take_children_along(tx, [ending for ending in endings if not isinstance(ending.outcome, Succeeded)])
+    open_key_locks(tx, [ending.entry for ending in endings])
+    tx.ended += [ending.entry.run_id for ending in endings]
+    _request_child_cancellations(tx, [ending for ending in endings if not isinstance(ending.outcome, Succeeded)])
 
 
-def _heeding_cancel(lease: Lease, outcome: Outcome) -> Outcome:
-    """A run that was asked to stop is never tried again."""
+def _unless_cancelled(lease: Lease, outcome: Outcome) -> Outcome:
+    """Return the outcome, or Cancelled if the run was cancelled and would otherwise start again."""
     if lease.cancel_requested_at is not None and isinstance(outcome, RetryLater | WaitForChildren | Release):
         return Cancelled(lease.cancel_reason or "cancelled")
     return outcome
 
 
-def _take_children_along(tx: Transaction, bad: Sequence[Ending]) -> None:
-    """What belongs to a run that ended badly is to be stopped; an orchestrator does it, a batch at a time."""
-    if not bad:
+def _request_child_cancellations(tx: Transaction, unsuccessful: Sequence[Ending]) -> None:
+    """Ask the orchestrator to cancel the children of these runs; it does so in batches."""
+    if not unsuccessful:
         return
     rows = sorted(
-        ({"parent_id": ending.ticket.run_id, "because": _because(ending)} for ending in bad),
+        ({"parent_id": ending.entry.run_id, "reason": _reason(ending)} for ending in unsuccessful),
         key=lambda row: row["parent_id"],
     )
-    if tx.run("insert_stops", rows=rows, now=tx.now):
+    if tx.run("insert_child_cancellations", rows=rows, now=tx.now):
         tx.notify("waits")
 
 
-def _because(ending: Ending) -> str:
+def _reason(ending: Ending) -> str:
     state, _, error, _ = _columns(ending.outcome)
     ended = {"failed": "failed", "cancelled": "was cancelled", "timed_out": "timed out"}.get(state, state)
-    return f"{ending.ticket.job} (run {ending.ticket.run_id}) {ended}: {last_line(error or '')}"
+    return f"{ending.entry.job} (run {ending.entry.run_id}) {ended}: {last_line(error or '')}"
 
 
 def _row(ending: Ending, now: datetime) -> Row:
     state, failure_type, error, result = _columns(ending.outcome)
     return {
-        "run_id": ending.ticket.run_id,
+        "run_id": ending.entry.run_id,
         "state": state,
         "failure_type": failure_type,
         "error": error,
         "result": result,
-        "attempt": ending.ticket.attempt,
-        "tries": ending.ticket.tries,
-        "takeovers": ending.ticket.takeovers,
+        "claim": ending.entry.claim,
+        "attempt": ending.entry.attempt,
+        "takeovers": ending.entry.takeovers,
         "holder": ending.holder,
         "started_at": ending.started_at,
         "finished_at": now,

@@ -1,4 +1,4 @@
-"""Handles: a run as whoever submitted it sees it; to wait for, to ask, to steer."""
+"""Handles: objects through which code waits for a run, reads it, cancels it or runs it again."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 
-LOOK_AT_CLOCK = 1.0  # seconds after which a caller that waits looks whether its time is over
+LOOK_AT_CLOCK = 1.0  # seconds after which a waiting caller checks whether its timeout has passed
 
 
 class RunAccess(Protocol):
-    """What a handle needs: a Holdfast on its database, or a client of one over HTTP."""
+    """The operations behind a handle: a Holdfast with its database, or an HTTP client."""
 
     clock: Clock
     waiter: Waiter
@@ -34,11 +34,11 @@ class RunAccess(Protocol):
     def cancel(self, run: RunLike, *, reason: str = ...) -> str: ...
     def again(self, run: RunLike) -> Run[Any]: ...
     def why(self, run: RunLike) -> Why: ...
-    def story(self, run: RunLike) -> list[Event]: ...
+    def timeline(self, run: RunLike) -> list[Event]: ...
 
 
 class Run(Generic[R]):
-    """A handle on one run."""
+    """A handle for one run."""
 
     def __init__(
         self,
@@ -61,94 +61,98 @@ class Run(Generic[R]):
         return self.snapshot.state
 
     def refresh(self) -> Run[R]:
-        """Read the run anew."""
-        with self._told():
+        """Read the run again."""
+        with self._explain_missing():
             self._snapshot = self._access.snapshot(self.id)
         return self
 
     def result(self, timeout: float | timedelta | None = None) -> R:
-        """Wait for the run to end and give its result; RunFailed if it has none, ResultTimeout if it takes too long."""
+        """Wait for the run to end and return its result.
+
+        Raise RunFailed if the run did not succeed, or ResultTimeout if it has not ended after `timeout`.
+        """
         limit, elapsed, waiter = as_duration(timeout), self._access.clock.elapsed, self._access.waiter
         give_up_at = math.inf if limit is None else elapsed() + limit.total_seconds()
-        bell, shared = threading.Event(), False
-        with waiter.watch(self.id, lambda _: bell.set(), reads=False) as watch:
+        woken, shared = threading.Event(), False
+        with waiter.watch(self.id, lambda _: woken.set(), reads=False) as watch:
             while not self._ended():
                 if elapsed() >= give_up_at:
                     raise self._timed_out(limit)
                 if shared:
                     waiter.look_soon(watch)
-                    while not bell.wait(min(LOOK_AT_CLOCK, max(0.0, give_up_at - elapsed()))):
+                    while not woken.wait(min(LOOK_AT_CLOCK, max(0.0, give_up_at - elapsed()))):
                         if elapsed() >= give_up_at:
                             break
                 else:
-                    bell.wait(min(FIRST, max(0.0, give_up_at - elapsed())))  # many runs end that soon
-                bell.clear()
+                    woken.wait(min(FIRST, max(0.0, give_up_at - elapsed())))  # many runs end that soon
+                woken.clear()
                 shared = True
         return self._outcome()
 
     def _ended(self) -> bool:
-        """Whether it has ended. A database or a server that is away is waited for."""
+        """Return whether the run has ended; False while the database or the server is unavailable."""
         try:
             return self.refresh().snapshot.ended
         except AWAY:
             return False
 
     async def aresult(self, timeout: float | timedelta | None = None) -> R:
-        """`result` for async callers. Waiting takes no thread, and cancelling it leaves nothing behind."""
+        """`result` for async callers. Waiting occupies no thread, and it is safe to cancel."""
         import asyncio
 
         limit, loop = as_duration(timeout), asyncio.get_running_loop()
         answer: asyncio.Future[Answer] = loop.create_future()
 
-        def tell(found: Answer) -> None:
+        def notify(value: Answer) -> None:
             with contextlib.suppress(RuntimeError):  # the loop is closed
-                loop.call_soon_threadsafe(settle, found)
+                loop.call_soon_threadsafe(set_answer, value)
 
-        def settle(found: Answer) -> None:
+        def set_answer(value: Answer) -> None:
             if not answer.done():
-                answer.set_result(found)
+                answer.set_result(value)
 
-        with self._access.waiter.watch(self.id, tell, reads=True) as watch:
+        with self._access.waiter.watch(self.id, notify, reads=True) as watch:
             self._access.waiter.look_now(watch)
             await asyncio.wait([answer], timeout=None if limit is None else limit.total_seconds())
             if not answer.done():
                 self._access.waiter.look_now(watch, last=True)
-            found = await answer
-        with self._told():
-            if isinstance(found, Exception):
-                raise found
-        self._snapshot = found or self._snapshot
-        if found is None or not found.ended:
+            snapshot = await answer
+        with self._explain_missing():
+            if isinstance(snapshot, Exception):
+                raise snapshot
+        self._snapshot = snapshot or self._snapshot
+        if snapshot is None or not snapshot.ended:
             raise self._timed_out(limit)
         return self._outcome()
 
     def _timed_out(self, limit: timedelta | None) -> ResultTimeout:
-        state = self._snapshot.state if self._snapshot is not None else "not to be seen"
-        return ResultTimeout(f"run {self.id} is still {state} after {limit}")
+        if self._snapshot is None:
+            return ResultTimeout(f"run {self.id} could not be read within {limit}")
+        return ResultTimeout(f"run {self.id} is still {self._snapshot.state} after {limit}")
 
     def cancel(self, *, reason: str = "cancelled") -> str:
-        """End it if it has not started; ask it to stop if it runs. Its state afterwards."""
-        with self._told():
+        """End the run if it is queued, or ask it to stop if it is running; return its state afterwards."""
+        with self._explain_missing():
             return self._access.cancel(self.id, reason=reason)
 
     def again(self) -> Run[R]:
-        """A new run of the same job with the same arguments; this one stays as it is."""
-        with self._told():
+        """Submit a new run with the same job, arguments and policy; this run stays as it is."""
+        with self._explain_missing():
             return self._access.again(self.id)
 
     def why(self) -> Why:
-        """Where it stands, and what it waits for."""
-        with self._told():
+        """Explain the state of the run and what it waits for."""
+        with self._explain_missing():
             return self._access.why(self.id)
 
-    def story(self) -> list[Event]:
-        """Everything that happened to it, in order."""
-        with self._told():
-            return self._access.story(self.id)
+    def timeline(self) -> list[Event]:
+        """Return all events of the run, in order."""
+        with self._explain_missing():
+            return self._access.timeline(self.id)
 
     @contextlib.contextmanager
-    def _told(self) -> Iterator[None]:
-        """Say what it means that a run which was submitted, and never read, is not there."""
+    def _explain_missing(self) -> Iterator[None]:
+        """Add the likely cause to RunNotFound if the run was submitted through this handle and never read."""
         try:
             yield
         except RunNotFound as error:
@@ -167,16 +171,16 @@ class Run(Generic[R]):
 
 
 RunLike: TypeAlias = "Run[Any] | Snapshot | str"
-"""A run: by its handle, as it was read, or by its id."""
+"""A run: its handle, its snapshot or its id."""
 
 
 def id_of(run: RunLike) -> str:
-    """The id of a run that is named by its handle, by what was read of it, or by its id."""
+    """Return the id of a run given as a handle, a snapshot or an id."""
     if isinstance(run, Run):
         return run.id
     from holdfast.values.runs import Snapshot
 
     run_id = run.id if isinstance(run, Snapshot) else run
     if not isinstance(run_id, str) or not run_id or not json_text.storable(run_id):
-        raise InvalidArguments(f"give a run or its id, not {run!r}")
+        raise InvalidArguments(f"expected a run or its id, not {run!r}")
     return run_id

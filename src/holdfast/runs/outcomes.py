@@ -1,11 +1,11 @@
-"""Outcomes: how a run ends, or that it does not end yet.
+"""Outcomes: how an attempt ends, with or without ending its run.
 
-    finish ──▶ Succeeded | Failed | TimedOut | Cancelled   an outcome, for good
+    finish ──▶ Succeeded | Failed | TimedOut | Cancelled   the run has ended; its outcome never changes
            ──▶ RetryLater                                  back to waits, until it is due
            ──▶ WaitForChildren                             back to waits, until its children have ended
            ──▶ Release                                     back to ready: the worker shuts down, or its loop is blocked
 
-Only `finish` ends a run. What leaves `leases` is what the DELETE returned; the rest was lost to someone else.
+Only `finish` ends a run. It moves the runs whose leases its DELETE returned; other leases were lost.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Cancelled:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """It never started, because what it needs ended without a result."""
+    """The run never started, because one of its dependencies did not succeed."""
 
     word: ClassVar[str] = "skipped"
     reason: str
@@ -58,12 +58,12 @@ class RetryLater:
     after: timedelta
     key_order: KeyOrder = "due"
     counts: bool = True
-    """Whether it uses up one of the run's tries."""
+    """Whether the attempt counts against `max_attempts`."""
 
 
 @dataclass(frozen=True, slots=True)
 class WaitForChildren:
-    """Not an end and no failure: the run goes on when these others have ended, and holds no worker until then."""
+    """The run continues when these runs have ended; until then it occupies no worker."""
 
     word: ClassVar[str] = "waits"
     run_ids: tuple[str, ...]
@@ -73,7 +73,7 @@ class WaitForChildren:
 @dataclass(frozen=True, slots=True)
 class Release:
     word: ClassVar[str] = "released"
-    because: str
+    reason: str
 
 
 Final: TypeAlias = Succeeded | Failed | TimedOut | Cancelled | Skipped
@@ -82,9 +82,9 @@ Outcome: TypeAlias = Final | RetryLater | WaitForChildren | Release
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """A run that has left its place, and how it ends."""
+    """A run that was removed from its state table, and its outcome."""
 
-    ticket: QueueEntry
+    entry: QueueEntry
     outcome: Final
     holder: str | None = None
     started_at: datetime | None = None

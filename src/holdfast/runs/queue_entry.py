@@ -1,8 +1,11 @@
-"""Queue entries: what a run carries from place to place.
+"""Queue entries: the columns that a run carries through the tables of its states.
 
-`attempt` is the fence: it grows at every claim and is never reused. `tries` counts the attempts that used up one of
-`max_attempts`; `takeovers` counts the workers that were lost with the run. `key_limit` says how many runs may hold the
-key at once, `number` which of its holds the run has; `reserved` is which start of its rate is set aside for it.
+claim        the fence: it grows with every claim and is never reused
+attempt      how many attempts count against `max_attempts`
+takeovers    how many workers were lost while they held the run
+key_limit    how many runs may hold the key at once
+key_number   which of the key locks the run has
+rate_turn    the numbered start of its rate that is reserved for the run
 """
 
 from __future__ import annotations
@@ -18,12 +21,12 @@ class QueueEntry(NamedTuple):
     queue: str
     rank: int
     key: str | None
+    claim: int = 0
     attempt: int = 0
-    tries: int = 0
     takeovers: int = 0
     key_limit: int = 1
-    number: int = 1
-    reserved: int | None = None
+    key_number: int = 1
+    rate_turn: int | None = None
 
     @classmethod
     def of(cls, row: Row) -> QueueEntry:
@@ -33,12 +36,12 @@ class QueueEntry(NamedTuple):
             row["queue"],
             row["rank"],
             row["run_key"],
+            row["claim"],
             row["attempt"],
-            row["tries"],
             row["takeovers"],
             row["key_limit"],
-            row.get("number", 1),
-            row.get("reserved"),
+            row.get("key_number", 1),
+            row.get("rate_turn"),
         )
 
     def row(self) -> Row:
@@ -48,17 +51,17 @@ class QueueEntry(NamedTuple):
             "queue": self.queue,
             "rank": self.rank,
             "run_key": self.key,
+            "claim": self.claim,
             "attempt": self.attempt,
-            "tries": self.tries,
             "takeovers": self.takeovers,
             "key_limit": self.key_limit,
-            "number": self.number,
-            "reserved": self.reserved,
+            "key_number": self.key_number,
+            "rate_turn": self.rate_turn,
         }
 
     def claimed(self) -> QueueEntry:
-        """The same run, one attempt on."""
-        return self._replace(attempt=self.attempt + 1, tries=self.tries + 1, reserved=None)
+        """Return the entry with the next claim and attempt numbers."""
+        return self._replace(claim=self.claim + 1, attempt=self.attempt + 1, rate_turn=None)
 
     def changed(self, **values: Any) -> QueueEntry:
         return self._replace(**values)

@@ -1,4 +1,4 @@
-"""Ready: runs that may be claimed now.
+"""Ready: runs that a worker may claim now.
 
 waits ──orchestrator──▶ ready ──claim──▶ leases
 """
@@ -18,20 +18,21 @@ LEFT: Position = (-(2**31), "")
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A run that was ready and is now ours to move; with what was submitted, where the dialect says both at once."""
+    """A run that was removed from `ready` in this transaction."""
 
-    ticket: QueueEntry
+    entry: QueueEntry
     submitted: Row | None
-    places: int | None
-    """How many runs of its queue may run at once, if that is limited and the dialect says so here."""
+    """The stored submission, if the dialect returns it with the entry."""
+    concurrency: int | None
+    """The concurrency limit of its queue, if there is one and the dialect returns it with the entry."""
 
 
-def put(tx: Transaction, tickets: Iterable[QueueEntry]) -> None:
-    """Let these runs be claimed, and wake who serves their queues."""
-    tickets = list(tickets)
-    if tickets:
-        tx.put("insert_ready", rows=[ticket.row() for ticket in tickets])
-        tx.notify(*{ticket.queue for ticket in tickets})
+def put(tx: Transaction, entries: Iterable[QueueEntry]) -> None:
+    """Make these runs ready, and wake the workers of their queues."""
+    entries = list(entries)
+    if entries:
+        tx.put("insert_ready", rows=[entry.row() for entry in entries])
+        tx.notify(*{entry.queue for entry in entries})
 
 
 def take(
@@ -44,12 +45,12 @@ def take(
     room: Mapping[str, int] | None = None,
     scan_from: Mapping[str, Position] | None = None,
 ) -> list[Taken]:
-    """Remove up to `limit` runs of these jobs: the first queue first, then by priority, then by age.
+    """Remove up to `limit` runs of these jobs, in the order of `queues`, then by priority, then by age.
 
-    `oldest_first` ignores priority, so that no run starves behind higher ones.
-    `room` says how many of a queue at most, where it is fewer.
-    `scan_from` says per queue from where on to look by priority. While an old snapshot is open somewhere (a dump, a
-    long report), rows that were taken leave dead rows behind, and a scan from the start reads them all each time.
+    `oldest_first` ignores priority, so that runs of low priority do not starve.
+    `room` limits the number of runs per queue.
+    `scan_from` sets, per queue, the position at which the scan by priority begins. A long-lived database snapshot (a
+    dump, a long report) keeps removed rows as dead rows, and a scan from the start would read all of them each time.
     """
     taken: list[Taken] = []
     for queue, most in _most(queues, limit, room):
@@ -58,16 +59,16 @@ def take(
         most = min(most, limit - len(taken))
         if oldest_first:
             rows = tx.all("take_oldest_ready", queue=queue, jobs=list(jobs), limit=most)
-            taken += sorted(map(_taken, rows), key=lambda one: one.ticket.run_id)
+            taken += sorted(map(_taken, rows), key=lambda one: one.entry.run_id)
         else:
             rank, run_id = (scan_from or {}).get(queue, LEFT)
-            rows = tx.all("take_ready", queue=queue, jobs=list(jobs), limit=most, floor_rank=rank, floor_id=run_id)
-            taken += sorted(map(_taken, rows), key=lambda one: position(one.ticket))
+            rows = tx.all("take_ready", queue=queue, jobs=list(jobs), limit=most, from_rank=rank, from_id=run_id)
+            taken += sorted(map(_taken, rows), key=lambda one: position(one.entry))
     return taken
 
 
 def _most(queues: Sequence[str], limit: int, room: Mapping[str, int] | None) -> list[tuple[str, int]]:
-    """The queues that there is room for, each with how many of it."""
+    """Return the queues with room, each with the number of runs to take at most."""
     most = [(queue, (room or {}).get(queue, limit)) for queue in queues]
     return [(queue, number) for queue, number in most if number > 0]
 
@@ -76,11 +77,11 @@ def _taken(row: Row) -> Taken:
     return Taken(QueueEntry.of(row), row if "args" in row else None, row.get("concurrency"))
 
 
-def position(ticket: QueueEntry) -> Position:
-    """Where a run stands in its queue."""
-    return ticket.rank, ticket.run_id
+def position(entry: QueueEntry) -> Position:
+    """Return the position of a run in its queue."""
+    return entry.rank, entry.run_id
 
 
 def remove(tx: Transaction, run_ids: Sequence[str]) -> list[QueueEntry]:
-    """Those of these runs that were ready and are now ours to move."""
+    """Remove these runs from `ready` and return those that were there. The caller must move them."""
     return [QueueEntry.of(row) for row in tx.all("delete_ready", ids=list(run_ids))]

@@ -1,10 +1,10 @@
-"""Result waiters: calls of `result` and `aresult` that wait for runs to end. One thread looks for all of them.
+"""Result waiters: calls of `result` and `aresult` that wait for runs to end. One thread polls for all of them.
 
-    a commit of this process ends the run ──▶ a sync caller reads it at once; for async ones the thread reads it
-    a process elsewhere ends the run ───────▶ the thread finds it: one look for all runs that are due to be looked at
+    this process ends the run ─────▶ a sync caller reads it at once; for an async caller the thread reads it
+    another process ends the run ──▶ the thread finds it; one query covers all runs that are due for polling
 
-A run is looked at often at first and less often later. Looks fall on common instants, so that many runs share one.
-The thread starts with the first run that has to be looked at and ends soon after the last.
+A run is polled often at first and less often later. Polls are aligned to common times, so that many runs share a query.
+The thread starts with the first run that needs polling and stops soon after the last.
 """
 
 from __future__ import annotations
@@ -25,50 +25,52 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("holdfast.waiters")
 
-FIRST = 0.008  # seconds between two looks at the same run, at first
-DOUBLINGS = 5  # of this pause: a quarter of a second
-BATCH = 500  # runs that one look is about
-READ = 50  # runs that are read at once, with their results
-LINGER = 5.0  # seconds after which the thread ends when nobody waits
+FIRST = 0.008  # seconds between the first polls of a run
+DOUBLINGS = 5  # how often this pause doubles, up to a quarter of a second
+BATCH = 500  # runs that one poll asks about
+READ = 50  # runs that are read in one query, with their results
+LINGER = 5.0  # seconds without a waiting call after which the thread stops
 AWAY = (StoreBusy, StoreUnavailable, ServerUnavailable)
 
 Answer: TypeAlias = "Snapshot | Exception | None"
-"""The run that has ended, an error, or nothing if the run could not be read."""
+"""The ended run, an error, or None if the run could not be read."""
 
 
 class Watch:
-    """One call that waits. `tell` is called in another thread and must return at once.
+    """One waiting call. `notify` is called from another thread and must return at once.
 
-    reads   whether the thread reads the run and tells it; else it only tells that it is time to look
-    last    whether the caller waits no longer: it is told the run as it stands
+    reads   whether the thread reads the run and passes it to `notify`; otherwise it passes None, and the caller reads
+    last    whether the caller's timeout has passed; it then gets the run as it is now
     """
 
-    def __init__(self, run_id: str, tell: Callable[[Answer], None], *, reads: bool) -> None:
-        self.run_id, self.tell, self.reads = run_id, tell, reads
+    def __init__(self, run_id: str, notify: Callable[[Answer], None], *, reads: bool) -> None:
+        self.run_id, self.notify, self.reads = run_id, notify, reads
         self.last = False
-        self.over = False
-        """Whether the run has ended, as far as we have heard."""
+        self.ended = False
+        """Whether the run is known to have ended."""
         self.due = math.inf
-        self._looks = 0
+        self._polls = 0
 
     def look_later(self, now: float) -> None:
-        """Put off the next look. Pauses double every three looks, and looks fall on multiples of half a pause."""
-        pause = FIRST * 2 ** min(self._looks // 3, DOUBLINGS)
+        """Schedule the next poll. Pauses double every three polls; polls are aligned to multiples of half a pause."""
+        pause = FIRST * 2 ** min(self._polls // 3, DOUBLINGS)
         self.due = (now + pause) // (pause / 2) * (pause / 2)
-        self._looks += 1
+        self._polls += 1
 
 
 class Waiter:
-    """Whoever waits for runs of one Holdfast.
+    """All waiting calls of one Holdfast.
 
-    over   of these runs, those that have ended or do not exist
-    read   these runs as they stand; those that do not exist are left out
+    find_ended   returns which of these runs have ended or do not exist
+    read         returns the snapshots of these runs, without those that do not exist
     """
 
     def __init__(
-        self, over: Callable[[Sequence[str]], Collection[str]], read: Callable[[Sequence[str]], Sequence[Snapshot]]
+        self,
+        find_ended: Callable[[Sequence[str]], Collection[str]],
+        read: Callable[[Sequence[str]], Sequence[Snapshot]],
     ) -> None:
-        self._over, self._read = over, read
+        self._find_ended, self._read = find_ended, read
         self._reset()
         on_fork(self._reset)
 
@@ -78,9 +80,9 @@ class Waiter:
         self._thread: threading.Thread | None = None
 
     @contextlib.contextmanager
-    def watch(self, run_id: str, tell: Callable[[Answer], None], *, reads: bool) -> Iterator[Watch]:
-        """Wait for a run. Ends of this process's own commits are heard from now on."""
-        watch = Watch(run_id, tell, reads=reads)
+    def watch(self, run_id: str, notify: Callable[[Answer], None], *, reads: bool) -> Iterator[Watch]:
+        """Register a waiting call. From now on it is notified when a commit of this process ends the run."""
+        watch = Watch(run_id, notify, reads=reads)
         with self._changed:
             self._watches.setdefault(run_id, set()).add(watch)
         try:
@@ -93,29 +95,29 @@ class Waiter:
                     self._watches.pop(run_id, None)
 
     def look_soon(self, watch: Watch) -> None:
-        """Look at the run from time to time."""
+        """Poll the run from time to time."""
         with self._changed:
             if watch.due == math.inf:
                 watch.look_later(time.monotonic())
                 self._wake()
 
     def look_now(self, watch: Watch, *, last: bool = False) -> None:
-        """Look at the run at once, and then from time to time."""
+        """Poll the run at once, and then from time to time."""
         with self._changed:
             watch.due, watch.last = 0.0, last
             self._wake()
 
     def ended(self, names: set[str], ended: Collection[str]) -> None:
-        """A commit of this process ended these runs."""
+        """Notify the calls that wait for these runs; a commit of this process has ended them."""
         if not self._watches or not ended:
             return
         with self._changed:
             for watch in [watch for run_id in ended for watch in self._watches.get(run_id, ())]:
                 if watch.reads:
-                    watch.over, watch.due = True, 0.0
+                    watch.ended, watch.due = True, 0.0
                     self._wake()
                 else:
-                    watch.tell(None)
+                    watch.notify(None)
 
     def _wake(self) -> None:
         if self._thread is None or not self._thread.is_alive():
@@ -126,18 +128,18 @@ class Waiter:
     def _run(self) -> None:
         while batch := self._next():
             try:
-                self._look(batch)
+                self._poll(batch)
             except AWAY as error:
-                log.debug("waiting for runs: %s", error)
+                log.debug("could not poll the runs that calls wait for: %s", error)
                 for watch in batch:
                     if watch.last:
-                        self._tell(watch, None)
+                        self._answer(watch, None)
             except Exception as error:
                 for watch in batch:
-                    self._tell(watch, error)
+                    self._answer(watch, error)
 
     def _next(self) -> list[Watch]:
-        """Those that are due to be looked at, as soon as there are any; none when nobody has waited for a while."""
+        """Wait until some calls are due for polling and return them; return none after LINGER without any call."""
         with self._changed:
             while True:
                 now = time.monotonic()
@@ -153,27 +155,27 @@ class Waiter:
                     self._thread = None
                     return []
 
-    def _look(self, batch: Sequence[Watch]) -> None:
-        unknown = list({watch.run_id for watch in batch if not watch.over and not watch.last})
-        over = set(self._over(unknown)) if unknown else set()
+    def _poll(self, batch: Sequence[Watch]) -> None:
+        unknown = list({watch.run_id for watch in batch if not watch.ended and not watch.last})
+        ended = set(self._find_ended(unknown)) if unknown else set()
         for watch in batch:
-            watch.over = watch.over or watch.run_id in over
-            if watch.over and not watch.reads:
-                self._tell(watch, None)
-        reading = [watch for watch in batch if watch.reads and (watch.over or watch.last)]
+            watch.ended = watch.ended or watch.run_id in ended
+            if watch.ended and not watch.reads:
+                self._answer(watch, None)
+        reading = [watch for watch in batch if watch.reads and (watch.ended or watch.last)]
         for start in range(0, len(reading), READ):
-            self._tell_all(reading[start : start + READ])
+            self._read_and_answer(reading[start : start + READ])
 
-    def _tell_all(self, watches: Sequence[Watch]) -> None:
-        found = {run.id: run for run in self._read(list({watch.run_id for watch in watches}))}
+    def _read_and_answer(self, watches: Sequence[Watch]) -> None:
+        runs = {run.id: run for run in self._read(list({watch.run_id for watch in watches}))}
         for watch in watches:
-            run = found.get(watch.run_id)
+            run = runs.get(watch.run_id)
             if run is None:
-                self._tell(watch, RunNotFound(f"there is no run {watch.run_id}"))
+                self._answer(watch, RunNotFound(f"there is no run {watch.run_id}"))
             elif run.ended or watch.last:
-                self._tell(watch, run)
+                self._answer(watch, run)
 
-    def _tell(self, watch: Watch, answer: Answer) -> None:
+    def _answer(self, watch: Watch, answer: Answer) -> None:
         with self._changed:
             watch.due = math.inf
-        watch.tell(answer)
+        watch.notify(answer)

@@ -1,11 +1,14 @@
-"""Retention: what has ended long ago goes, so that the tables stay as large as the work and not as old as it.
+"""Retention: delete finished runs past their retention period.
 
-    ended ── retain ──▶ [ artifacts ] ──▶ [ events ] ──▶ [ steps, slots, outcome, run ]
+    ended ── retention ──▶ [ artifacts ] ──▶ [ events ] ──▶ [ steps, slots, outcome, run ]
 
-Each bracket is a transaction; the run's own row goes last, so that whatever a crash leaves is found again. What someone
-names stays: a need, a build, a slot that its schedule may look at again; the time of what made a build begins when that
-is good no more. What is marked as audit log stays for ever.
-A family (a run, its stages, segments and children) goes together, and only when all of it has ended long ago.
+Each bracket is a transaction. The row of the run goes last, so that the next pass finds a run whose deletion a crash
+interrupted. A family (a run, its stages, segments and children) is deleted together, once all of it is past retention.
+
+Some runs stay longer:
+- a run that is still referenced: by a dependency, a build, or a slot that its schedule may read again
+- the run of a build: its retention period begins when the build becomes stale
+- a run with `keep_forever`
 """
 
 from __future__ import annotations
@@ -25,16 +28,16 @@ PAGE = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Removed:
-    """How much retention has removed, or would."""
+class Pruned:
+    """How much retention has deleted, or would delete."""
 
     runs: int = 0
     artifacts: int = 0
     bytes: int = 0
     events: int = 0
 
-    def __add__(self, other: Removed) -> Removed:
-        return Removed(**{each.name: getattr(self, each.name) + getattr(other, each.name) for each in fields(Removed)})
+    def __add__(self, other: Pruned) -> Pruned:
+        return Pruned(**{each.name: getattr(self, each.name) + getattr(other, each.name) for each in fields(Pruned)})
 
     def __str__(self) -> str:
         files = f"{_count(self.artifacts, 'artifact')} ({self.bytes:,} bytes)" if self.artifacts else "no artifacts"
@@ -47,7 +50,7 @@ def _count(number: int, what: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """Where we are among the outcomes of one state."""
+    """A position in the outcomes of one state."""
 
     finished_at: datetime = EPOCH
     run_id: str = ""
@@ -55,43 +58,50 @@ class Cursor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """A run that has ended, and what matters of it here."""
+    """A finished run, with the fields that retention needs."""
 
     run_id: str
     parent_id: str | None
-    audit: bool
+    keep_forever: bool
     finished_at: datetime
 
 
 def limits(settings: Settings, now: datetime) -> dict[State, datetime]:
-    """For each state the moment before which a run must have ended to go; what is kept for ever is not there."""
+    """Return, for each state, the time before which a run must have ended to be deleted.
+
+    States whose runs are kept forever are left out.
+    """
     if not isinstance(now, datetime) or now.tzinfo is None:
-        raise InvalidArguments(f"now is a datetime with a time zone, not {now!r}")
-    kept = {state: settings.retain if state == "succeeded" else settings.retain_failed for state in get_args(State)}
-    return {state: now - for_ for state, for_ in kept.items() if for_}
+        raise InvalidArguments(f"now must be a datetime with a time zone, not {now!r}")
+    periods = {
+        state: settings.retention if state == "succeeded" else settings.retention_failed for state in get_args(State)
+    }
+    return {state: now - period for state, period in periods.items() if period}
 
 
 def page(tx: Transaction, state: State, cursor: Cursor, *, before: datetime, limit: int) -> list[Ended]:
-    """Runs that ended like this before then, from the cursor on."""
+    """Return runs that ended in this state before that time, starting at the cursor."""
     rows = tx.all("find_ended", state=state, since=cursor.finished_at, after=cursor.run_id, before=before, limit=limit)
-    return [Ended(**row | {"audit": bool(row["audit"])}) for row in rows]
+    return [Ended(**row | {"keep_forever": bool(row["keep_forever"])}) for row in rows]
 
 
 def heads(tx: Transaction, ended: Sequence[Ended]) -> list[str]:
-    """Those of these runs that stand alone or at the head of a family; the others go with theirs."""
+    """Return the runs without an existing parent; the others are deleted with their parents."""
     parents = sorted({one.parent_id for one in ended if one.parent_id is not None})
-    living = {row["id"] for row in tx.all("find_runs", ids=parents)} if parents else set()
-    return [one.run_id for one in ended if not one.audit and one.parent_id not in living]
+    existing = {row["id"] for row in tx.all("find_runs", ids=parents)} if parents else set()
+    return [one.run_id for one in ended if not one.keep_forever and one.parent_id not in existing]
 
 
 def families(tx: Transaction, run_ids: Sequence[str], limits: Mapping[State, datetime]) -> dict[str, list[str]]:
-    """For each of these heads its family, the youngest generation first and the head last; those that may not go are
-    left out."""
+    """Return the family of each of these heads, youngest generation first and the head last.
+
+    Families that are not yet past retention are left out.
+    """
     head = {run_id: run_id for run_id in run_ids}
     found: dict[str, list[str]] = {run_id: [run_id] for run_id in run_ids}
     generation = list(run_ids)
     while generation:
-        children = tx.all("find_offspring", ids=sorted(generation))
+        children = tx.all("find_descendants", ids=sorted(generation))
         for child in children:
             first = head[child["id"]] = head[child["parent_id"]]
             if first in found:
@@ -103,78 +113,79 @@ def families(tx: Transaction, run_ids: Sequence[str], limits: Mapping[State, dat
 
 
 def family(tx: Transaction, run_id: str) -> list[str]:
-    """A run that may be deleted now with all that belongs to it, in the order in which they must go; or RunInUse."""
+    """Return a run and its family in the order in which they must be deleted; raise RunInUse if that is not allowed."""
     run = tx.one("get_submissions", ids=[run_id])
     if run is None:
         raise RunNotFound(f"there is no run {run_id}")
     if run["parent_id"] is not None and tx.all("find_runs", ids=[run["parent_id"]]):
-        raise RunInUse(f"run {run_id} is a part of run {run['parent_id']}: delete that one")
+        raise RunInUse(f"run {run_id} is a part of run {run['parent_id']}; delete that run instead")
     members = [run_id]
     generation = members
     while generation:
-        generation = [child["id"] for child in tx.all("find_offspring", ids=sorted(generation))]
+        generation = [child["id"] for child in tx.all("find_descendants", ids=sorted(generation))]
         members = members + generation
-    spared = {one for first in range(0, len(members), PAGE) for one in named(tx, members[first : first + PAGE])}
-    if spared:
-        ended = {row["run_id"] for row in tx.all("find_outcomes", ids=sorted(spared))}
-        if left := sorted(spared - ended):
-            raise RunInUse(f"run {left[0]} has not ended: cancel it, wait until it has stopped, and delete it then")
+    in_use = {one for first in range(0, len(members), PAGE) for one in named(tx, members[first : first + PAGE])}
+    if in_use:
+        ended = {row["run_id"] for row in tx.all("find_outcomes", ids=sorted(in_use))}
+        if unfinished := sorted(in_use - ended):
+            raise RunInUse(f"run {unfinished[0]} has not ended; cancel it, wait until it has stopped, then delete it")
         raise RunInUse(
-            f"run {min(spared)} is still named: by a rerun, a need, a build, a slot, a stop, or as audit log"
+            f"run {min(in_use)} is kept forever, or still referenced by a rerun, a dependency, a build, a slot or a "
+            "cancellation of its children"
         )
     return members[::-1]
 
 
 def _stays(child: Row, limits: Mapping[State, datetime]) -> bool:
     before = limits.get(child["state"])
-    return bool(child["audit"]) or before is None or child["finished_at"] >= before
+    return bool(child["keep_forever"]) or before is None or child["finished_at"] >= before
 
 
 def served(tx: Transaction, run_ids: Iterable[str], *, since: datetime) -> set[str]:
-    """Those of these runs that made what was good until then or later: a run that was given it may still use it."""
+    """Return the runs of builds that were not stale before `since`; a run that got such a build may still use it."""
     return {row["id"] for row in tx.all("find_served", ids=sorted(run_ids), since=since)}
 
 
 def named(tx: Transaction, run_ids: Iterable[str]) -> set[str]:
-    """Those of these runs that can't go: someone names them, or they have not ended."""
-    return {row["id"] for row in tx.all("find_spared", ids=sorted(run_ids))}
+    """Return the runs that can't be deleted: they are referenced, kept forever, or have not ended."""
+    return {row["id"] for row in tx.all("find_still_referenced", ids=sorted(run_ids))}
 
 
 def held(tx: Transaction, run_ids: Iterable[str]) -> list[str]:
-    """Those of these runs that still may go; no one can begin to need them before this transaction ends."""
+    """Lock these runs and return those that may still be deleted; no new reference can appear in this transaction."""
     locked = [row["id"] for row in tx.all("lock_ended", ids=sorted(run_ids))]
     return sorted(set(locked) - named(tx, locked)) if locked else []
 
 
-def belongings(tx: Transaction, run_ids: Sequence[str]) -> Removed:
-    """What would go with these runs."""
-    row = tx.one("count_belongings", ids=sorted(run_ids))
+def belongings(tx: Transaction, run_ids: Sequence[str]) -> Pruned:
+    """Count the artifacts and events that would be deleted with these runs."""
+    row = tx.one("count_related_rows", ids=sorted(run_ids))
     assert row is not None
-    return Removed(runs=len(run_ids), artifacts=row["artifacts"], bytes=row["bytes"], events=row["events"])
+    return Pruned(runs=len(run_ids), artifacts=row["artifacts"], bytes=row["bytes"], events=row["events"])
 
 
 def remove_events(tx: Transaction, run_ids: Sequence[str], *, limit: int) -> int:
-    """Up to so many events of these runs."""
+    """Delete up to `limit` events of these runs, and return their number."""
     return tx.run("delete_events_of", ids=sorted(run_ids), limit=limit) if run_ids else 0
 
 
 def remove_old_events(tx: Transaction, *, before: datetime, limit: int) -> int:
-    """Up to so many events that belong to no run."""
+    """Delete up to `limit` old events that belong to no run, and return their number."""
     return tx.run("delete_old_events", before=before, limit=limit)
 
 
 def remove(tx: Transaction, run_ids: Sequence[str]) -> int:
-    """These runs, with all that belongs to them alone; their artifacts and events are gone already."""
+    """Delete these runs with their remaining rows, and return their number. Artifacts and events are deleted before."""
     ids = held(tx, run_ids)
     if not ids:
         return 0
     gate = tx.ids.new(tx.now)
     tx.put("delete_slots_of", ids=ids)
     tx.put("delete_builds_of", ids=ids)
-    tx.put("delete_uniques_of", ids=ids)
+    tx.put("delete_unique_runs_of", ids=ids)
     tx.put("delete_steps_of", ids=ids)
-    tx.put("delete_forgotten_of", ids=ids)
-    tx.put("open_gate", id=gate)
+    tx.put("delete_forgotten_steps_of", ids=ids)
+    tx.put("open_retention_gate", id=gate)
     tx.put("delete_outcomes", ids=ids)
-    tx.put("close_gate", id=gate)
+    tx.put("close_retention_gate", id=gate)
     return tx.run("delete_runs", ids=ids)

@@ -1,4 +1,4 @@
-"""Retry, wait and release: the ways in which a run leaves its lease without ending."""
+"""Retry, wait and release: how a run gives up its lease without ending."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ def retry_later(tx: Transaction, later: Sequence[tuple[Lease, RetryLater]]) -> N
         [
             lease_event(
                 lease,
-                "RUN_RETRIED" if wait.counts else "RUN_PUT_OFF",
+                "RUN_RETRIED" if wait.counts else "RUN_SNOOZED",
                 {"error": wait.error, "due_at": (tx.now + wait.after).isoformat()},
             )
             for lease, wait in later
         ],
     )
-    open_key_locks(tx, [lease.ticket for lease, wait in later if wait.key_order == "due"])
+    open_key_locks(tx, [lease.entry for lease, wait in later if wait.key_order == "due"])
     add_waiting(
         tx,
         [
             Wait(
-                ticket=lease.ticket if wait.counts else lease.ticket.changed(tries=lease.ticket.tries - 1),
+                entry=lease.entry if wait.counts else lease.entry.changed(attempt=lease.entry.attempt - 1),
                 due_at=tx.now + wait.after,
-                because=last_line(wait.error),
+                reason=last_line(wait.error),
             )
             for lease, wait in later
         ],
@@ -42,21 +42,23 @@ def retry_later(tx: Transaction, later: Sequence[tuple[Lease, RetryLater]]) -> N
 
 
 def wait_for_children(tx: Transaction, waiting: Sequence[tuple[Lease, WaitForChildren]]) -> None:
-    """No try is used up. A child that has ended meanwhile is seen by whoever looks at the wait."""
-    events.record(tx, [lease_event(lease, "RUN_WAITS", {"for": len(others.run_ids)}) for lease, others in waiting])
-    open_key_locks(tx, [lease.ticket for lease, others in waiting if others.key_order == "due"])
-    if needs := sorted((needed, lease.run_id) for lease, others in waiting for needed in set(others.run_ids)):
+    """Move these runs to `waits` without using up an attempt. An orchestrator notices children that end meanwhile."""
+    events.record(
+        tx, [lease_event(lease, "RUN_WAITING_FOR_CHILDREN", {"for": len(others.run_ids)}) for lease, others in waiting]
+    )
+    open_key_locks(tx, [lease.entry for lease, others in waiting if others.key_order == "due"])
+    if pairs := sorted((depends_on, lease.run_id) for lease, others in waiting for depends_on in set(others.run_ids)):
         tx.put(
-            "insert_needs",
-            rows=[{"needed": needed, "run_id": run_id, "must_succeed": 0} for needed, run_id in needs],
+            "insert_dependencies",
+            rows=[{"depends_on": depends_on, "run_id": run_id, "must_succeed": 0} for depends_on, run_id in pairs],
         )
     add_waiting(
         tx,
         [
             Wait(
-                ticket=lease.ticket.changed(tries=lease.ticket.tries - 1),
-                missing=len(set(others.run_ids)),
-                because=f"waits for {len(set(others.run_ids))} runs that it has submitted",
+                entry=lease.entry.changed(attempt=lease.entry.attempt - 1),
+                dependencies_left=len(set(others.run_ids)),
+                reason=f"waits for {len(set(others.run_ids))} children",
             )
             for lease, others in waiting
         ],
@@ -64,11 +66,11 @@ def wait_for_children(tx: Transaction, waiting: Sequence[tuple[Lease, WaitForChi
 
 
 def release(tx: Transaction, back: Sequence[tuple[Lease, Release]]) -> None:
-    events.record(tx, [lease_event(lease, "RUN_HANDED_BACK", {"because": one.because}) for lease, one in back])
-    ready.put(tx, [lease.ticket.changed(tries=lease.ticket.tries - 1) for lease, _ in back])
+    events.record(tx, [lease_event(lease, "RUN_RELEASED", {"reason": one.reason}) for lease, one in back])
+    ready.put(tx, [lease.entry.changed(attempt=lease.entry.attempt - 1) for lease, _ in back])
 
 
 def lease_event(lease: Lease, kind: str, data: dict[str, Any]) -> Event:
-    """That an attempt left its lease: when it began, where, and why."""
+    """Return the event for an attempt that gave up its lease, with its worker and start time."""
     where = {"holder": lease.holder, "started_at": lease.started_at.isoformat()}
-    return Event(run_id=lease.run_id, kind=kind, attempt=lease.attempt, data=data | where)
+    return Event(run_id=lease.run_id, kind=kind, claim=lease.claim, data=data | where)

@@ -1,10 +1,10 @@
-"""Snapshots: read a run as it stands now, or what it came to, and find runs by id."""
+"""Snapshots: read the current state or the result of runs, and find runs by the start of their id."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.runs.submission import needed_of, tags_of
+from holdfast.runs.submission import read_depends_on, tags_of
 from holdfast.store.transaction import Row, Transaction
 from holdfast.support import json_text
 from holdfast.support.errors import RunNotFound
@@ -13,29 +13,29 @@ from holdfast.values.runs import Result, Snapshot
 
 
 def get_snapshot(tx: Transaction, run_id: str) -> Snapshot:
-    """The run as it stands now, or RunNotFound."""
+    """Return the current state of a run, or raise RunNotFound."""
     for left in range(9, -1, -1):
         row = tx.one("find_snapshots", ids=[run_id])
         if row is None:
             raise RunNotFound(f"there is no run {run_id}")
-        # Not every store reads its tables in one snapshot: a run on its way between two is looked for again.
+        # Not every database reads all tables in one snapshot. A run that is just changing tables is read again.
         if row["place"] is not None or left == 0:
             return snapshot_of(row)
     raise AssertionError
 
 
 def find_ended(tx: Transaction, run_ids: Sequence[str]) -> set[str]:
-    """Of these runs, those that have ended or do not exist."""
+    """Return which of these runs have ended or do not exist."""
     return set(run_ids) - {row["id"] for row in tx.all("find_open", ids=list(run_ids))}
 
 
 def find_snapshots(tx: Transaction, run_ids: Sequence[str]) -> list[Snapshot]:
-    """Those of these runs that exist, as they stand now."""
+    """Return the current state of these runs, without those that do not exist."""
     return [snapshot_of(row) for row in tx.all("find_snapshots", ids=list(run_ids))] if run_ids else []
 
 
 def find_results(tx: Transaction, run_ids: Sequence[str]) -> list[Result]:
-    """The results of these runs, in this order; a run that has not ended has none and is left out."""
+    """Return the results of these runs, in this order, without runs that have not ended."""
     if not run_ids:
         return []
     found = {row["run_id"]: Result(**row) for row in tx.all("find_results", ids=sorted(set(run_ids)))}
@@ -43,21 +43,21 @@ def find_results(tx: Transaction, run_ids: Sequence[str]) -> list[Result]:
 
 
 def find_ids(tx: Transaction, prefix: str, *, limit: int) -> list[str]:
-    """The ids that begin like that, the oldest first."""
+    """Return the run ids that begin with the prefix, oldest first."""
     if not prefix.isalnum() or not prefix.isascii():
         return []
     return [row["id"] for row in tx.all("find_ids", after=prefix, before=f"{prefix}~", limit=limit)]
 
 
 def snapshot_of(row: Row) -> Snapshot:
-    """The run of a row. A value that can't be decoded is marked: one damaged row must not break a list."""
+    """Make a snapshot of a row. Values that can't be decoded are marked, so that one damaged row breaks no list."""
     reading = json_text.Reading(row)
     values = {
         **row,
         "args": reading.column("args", json_text.load, instead=str),
         "tags": reading.column("tags", tags_of, instead=lambda marker: {"unreadable": marker}),
-        "needed": tuple(filter(None, reading.column("needed", needed_of, instead=lambda _: ()))),
-        "audit": bool(row["audit"]),
+        "depends_on": tuple(filter(None, reading.column("depends_on", read_depends_on, instead=lambda _: ()))),
+        "keep_forever": bool(row["keep_forever"]),
         "policy": reading.column("policy", load_policy, instead=lambda _: UNREADABLE_POLICY),
     }
     reading.column("result", json_text.shown if row["result"] is None else json_text.load, instead=str)

@@ -1,6 +1,6 @@
-"""Steps: parts of a run that are remembered, so that a later attempt does not do them again.
+"""Steps: named parts of a run whose results are stored, so that a later attempt does not execute them again.
 
-done ──remember──▶ steps ──forget──▶ forgotten      the next use of its name does it again
+finished ──insert──▶ steps ──forget──▶ forgotten      the next use of the name executes the step again
 """
 
 from __future__ import annotations
@@ -15,31 +15,30 @@ from holdfast.values.runs import Step, StepTimes
 
 
 def insert(tx: Transaction, finished: Sequence[tuple[str, Step]]) -> None:
-    """Keep the results of finished steps, each with its run; the caller has guarded the leases in this transaction."""
+    """Store finished steps, each with the id of its run. The caller has locked their leases in this transaction."""
     rows = [{name: getattr(step, name) for name in Step.__slots__} | {"run_id": run_id} for run_id, step in finished]
     if rows:
         tx.put("insert_steps", rows=rows)
 
 
 def forget(tx: Transaction, lease: Lease, name: str) -> bool:
-    """Forget a step and record that, False if the run remembers no such step, or LeaseLost."""
+    """Forget a step and record an event; return False if the run has no such step. Raise LeaseLost without a lease."""
     require_lease(tx, lease)
     step = tx.one("delete_step", run_id=lease.run_id, name=name)
     if step is None:
         return False
-    tx.run("insert_forgotten", run_id=lease.run_id, **step)
-    told = Event(run_id=lease.run_id, kind="STEP_FORGOTTEN", attempt=lease.attempt, data={"step": name})
-    events.record(tx, [told])
+    tx.run("insert_forgotten_step", run_id=lease.run_id, **step)
+    events.record(tx, [Event(run_id=lease.run_id, kind="STEP_FORGOTTEN", claim=lease.claim, data={"step": name})])
     return True
 
 
 def done(tx: Transaction, run_id: str, *, after: tuple[int, int] = (0, 0), limit: int) -> list[StepTimes]:
-    """The steps that a run did after that attempt and number, in order, be they forgotten or not."""
-    attempt, number = after
-    rows = tx.all("find_told_steps", run_id=run_id, attempt=attempt, number=number, limit=limit)
+    """Return the steps of a run after that claim and number, in order, including forgotten ones."""
+    claim, number = after
+    rows = tx.all("find_steps_after", run_id=run_id, claim=claim, number=number, limit=limit)
     return [StepTimes(**row | {"forgotten": bool(row["forgotten"])}) for row in rows]
 
 
 def of(tx: Transaction, run_id: str) -> list[Step]:
-    """The steps that a run remembers."""
+    """Return the stored steps of a run, without forgotten ones."""
     return [Step(**row) for row in tx.all("find_steps", run_id=run_id)]

@@ -1,4 +1,4 @@
-"""Submissions: what a submitter asks for, before it is a run."""
+"""Submissions: requests for new runs, before they are stored."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, TypeAlias
 from holdfast.runs.queue_entry import QueueEntry
 from holdfast.support import json_text, telemetry
 from holdfast.support.errors import Unreadable
-from holdfast.values.builds import Wish
+from holdfast.values.builds import BuildRequest
 from holdfast.values.policies import Policy
 
 CHILD = "child"
-"""The stage of every run that another one submitted; no stage of a pipeline has this name."""
+"""The stage of every child run; no stage of a pipeline has this name."""
 
 if TYPE_CHECKING:
     from holdfast.runs.build_once import BuildMatch
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission:
-    """What a submitter asks for.
+    """A request for a new run.
 
-    `after` maps the runs that it needs to whether they must have succeeded, `wishes` does so for builds, and `needed`
-    names both in the order given. With `build` it asks for that build: its run is got, or created if there is none.
+    `dependencies` maps the runs that it depends on to whether they must succeed; `build_requests` does so for builds.
+    `depends_on` lists both in the order given. With `build`, the submission gets or creates that build instead.
     """
 
     run_id: str
     created_at: datetime | None = None
-    """When its run was created, where an earlier transaction has said so."""
+    """When the run was created, if an earlier transaction has already set that."""
     job: str
     queue: str
     priority: int
@@ -43,39 +43,39 @@ class Submission:
     unique: str | None = None
     again_of: str | None = None
     due_at: datetime | None = None
-    after: Mapping[str, int] = field(default_factory=dict)
-    wishes: Mapping[Wish, int] = field(default_factory=dict)
-    needed: tuple[str | Wish, ...] = ()
-    build: Wish | None = None
-    spare: int | None = None
-    errand: str | None = None
+    dependencies: Mapping[str, int] = field(default_factory=dict)
+    build_requests: Mapping[BuildRequest, int] = field(default_factory=dict)
+    depends_on: tuple[str | BuildRequest, ...] = ()
+    build: BuildRequest | None = None
+    failures_allowed: int | None = None
+    pending_action: str | None = None
     kind: str | None = None
     parent_id: str | None = None
     stage: str | None = None
     segment: str | None = None
-    trace: str | None = field(default_factory=telemetry.current)
-    """Where whoever submits it stands in a trace."""
+    traceparent: str | None = field(default_factory=telemetry.current)
+    """The trace context of the submitting code."""
     by: str | None = None
-    """Who asks for it, where that is written down."""
-    dependencies: str | None = None
-    """How it depends on each of `needed`, once builds have given way to the runs that make them."""
+    """The operator to name in the audit log, if any."""
+    dependency_terms: str | None = None
+    """How the run depends on each of `depends_on`, as JSON; set when builds are replaced by their runs."""
     family: tuple[Submission, ...] = ()
-    """Runs that come with it and may need each other; they are submitted if it is."""
+    """Runs that are submitted together with this one and may depend on each other, such as the stages of a pipeline."""
 
     @property
-    def needs(self) -> set[str]:
-        """The runs that must be there before it and its family are."""
+    def required_runs(self) -> set[str]:
+        """The existing runs that the submission and its family depend on."""
         family = {member.run_id for member in self.family}
-        return {needed for one in (self, *self.family) for needed in one.after} - family
+        return {depends_on for one in (self, *self.family) for depends_on in one.dependencies} - family
 
     @property
     def digest(self) -> str:
-        """What `unique` goes by: the key, or the arguments where there is none."""
+        """The digest by which `unique` compares: of the key, or of the arguments if there is no key."""
         arguments = arguments_of(self.args) if self.family else self.args
         return json_text.digest("args" if self.key is None else "key", self.key or arguments, size=16)
 
     @property
-    def ticket(self) -> QueueEntry:
+    def entry(self) -> QueueEntry:
         return QueueEntry(
             run_id=self.run_id,
             job=self.job,
@@ -87,24 +87,25 @@ class Submission:
 
 
 Draft: TypeAlias = Callable[[Callable[[], str], datetime | None], Submission]
-"""Makes a submission, of what gives new ids and the time at which its run is created."""
+"""Makes a submission from a function that returns new ids and the creation time of its run."""
 
 
 class Pending:
-    """A submission on its way to the database.
+    """A submission that is about to be written.
 
-    The first transaction that tries to write it makes its id and its time, so that runs are in the order in which they
-    are written. If no one knows whether that transaction was committed, the next one keeps both: one id is one run.
+    The first transaction that tries to write it sets its id and creation time, so that runs are ordered by when they
+    are written. If it is unknown whether that transaction was committed, the next one reuses both, so that a retry
+    creates no second run.
     """
 
     def __init__(self, draft: Draft, *, by: str | None = None) -> None:
         self._draft, self._by = draft, by
         self._made: Submission | None = None
         self.sent = False
-        """Whether it may have been written."""
+        """Whether the submission may have been committed."""
 
     def within(self, tx: Transaction) -> Submission:
-        """The submission, for this transaction to write."""
+        """Return the submission for this transaction to write."""
         if self._made is None or not self.sent:
             made = self._draft(tx.new_id, tx.created_at)
             self._made = made if self._by is None else replace(made, by=self._by)
@@ -112,7 +113,7 @@ class Pending:
 
 
 def stored(submission: Submission, now: datetime) -> Row:
-    """The run as it is stored."""
+    """Return the row of the run."""
     return {
         "id": submission.run_id,
         "job": submission.job,
@@ -128,110 +129,110 @@ def stored(submission: Submission, now: datetime) -> Row:
         "parent_id": submission.parent_id,
         "stage": submission.stage,
         "segment": submission.segment,
-        "needed": _needed(submission),
-        "dependencies": submission.dependencies or _dependencies(submission),
+        "depends_on": _depends_on(submission),
+        "dependency_terms": submission.dependency_terms or _dependency_terms(submission),
         "key_limit": submission.policy.key_limit,
-        "audit": int(submission.policy.audit),
-        "trace": submission.trace,
+        "keep_forever": int(submission.policy.keep_forever),
+        "traceparent": submission.traceparent,
         "created_at": submission.created_at or now,
     }
 
 
-def settled(submission: Submission, found: Mapping[Wish, BuildMatch]) -> Submission:
-    """The submission with runs in place of the builds that were found; one that is ready needs no waiting for."""
-    if not submission.wishes:
+def with_builds(submission: Submission, found: Mapping[BuildRequest, BuildMatch]) -> Submission:
+    """Replace the builds that were found by their runs; a build that is ready adds no dependency."""
+    if not submission.build_requests:
         return submission
-    after = dict(submission.after)
-    for wish, must in submission.wishes.items():
-        if wish in found and not found[wish].met:
-            after[found[wish].run_id] = must or after.get(found[wish].run_id, 0)
+    dependencies = dict(submission.dependencies)
+    for request, must in submission.build_requests.items():
+        if request in found and not found[request].met:
+            dependencies[found[request].run_id] = must or dependencies.get(found[request].run_id, 0)
     return replace(
         submission,
-        after=after,
-        wishes={wish: must for wish, must in submission.wishes.items() if wish not in found},
-        dependencies=_dependencies(submission),
-        needed=tuple(
-            found[needed].run_id if isinstance(needed, Wish) and needed in found else needed
-            for needed in submission.needed
+        dependencies=dependencies,
+        build_requests={request: must for request, must in submission.build_requests.items() if request not in found},
+        dependency_terms=_dependency_terms(submission),
+        depends_on=tuple(
+            found[depends_on].run_id if isinstance(depends_on, BuildRequest) and depends_on in found else depends_on
+            for depends_on in submission.depends_on
         ),
     )
 
 
-def asks(submission: Submission) -> Iterator[Row]:
-    """What an orchestrator has to get or create; its number is its place among all that the run needs."""
-    for wish, must in submission.wishes.items():
-        number = submission.needed.index(wish)
-        yield wish.row() | {"run_id": submission.run_id, "number": number, "must_succeed": int(must)}
+def build_request_rows(submission: Submission) -> Iterator[Row]:
+    """Return the builds that an orchestrator has to get or create; `number` is the position in `depends_on`."""
+    for request, must in submission.build_requests.items():
+        number = submission.depends_on.index(request)
+        yield request.row() | {"run_id": submission.run_id, "number": number, "must_succeed": int(must)}
 
 
 def arguments_of(args: str) -> str:
-    """What a pipeline was given, without the rest of its plan."""
+    """Return the arguments of a pipeline from its stored plan."""
     return json_text.compact(json_text.load(args).get("arguments"))
 
 
 def tags_of(text: str) -> dict[str, str]:
-    """The stored tags of a run, or Unreadable."""
-    found = json_text.mapping(text)
-    if not all(isinstance(value, str) for value in found.values()):
-        raise Unreadable("not tags: a value is no text")
-    return found
+    """Read the stored tags of a run, or raise Unreadable."""
+    tags = json_text.mapping(text)
+    if not all(isinstance(value, str) for value in tags.values()):
+        raise Unreadable("not tags: a value is not text")
+    return tags
 
 
-def needed_of(text: str | None) -> tuple[str | None, ...]:
-    """What a run needs, as it is stored, or Unreadable; None for a build that is yet to be found."""
-    found = [] if text is None else json_text.load(text)
-    if not isinstance(found, list) or not all(one is None or isinstance(one, str) for one in found):
+def read_depends_on(text: str | None) -> tuple[str | None, ...]:
+    """Read the stored dependencies of a run, or raise Unreadable; None stands for a build without a run yet."""
+    ids = [] if text is None else json_text.load(text)
+    if not isinstance(ids, list) or not all(one is None or isinstance(one, str) for one in ids):
         raise Unreadable("not a list of runs")
-    return tuple(found)
+    return tuple(ids)
 
 
-def depended_on(needed: str | None, dependencies: str | None) -> Iterator[tuple[str | Wish, bool]]:
-    """What a stored run needs, in order, and whether each must succeed; a build as a wish for it. Or Unreadable."""
-    ids = needed_of(needed)
+def _read_terms(depends_on: str | None, terms: str | None) -> Iterator[tuple[str | BuildRequest, bool]]:
+    """Read the dependencies of a stored run, in order, each with whether it must succeed; or raise Unreadable."""
+    ids = read_depends_on(depends_on)
     try:
-        told = [0] * len(ids) if dependencies is None else json_text.load(dependencies)
-        for one, how in zip(ids, told, strict=True):
-            if isinstance(how, dict):
-                yield Wish.of(how), bool(how["must_succeed"])
-            elif one is not None:
-                yield one, bool(how)
+        loaded = [0] * len(ids) if terms is None else json_text.load(terms)
+        for run_id, term in zip(ids, loaded, strict=True):
+            if isinstance(term, dict):
+                yield BuildRequest.of(term), bool(term["must_succeed"])
+            elif run_id is not None:
+                yield run_id, bool(term)
     except (KeyError, TypeError, ValueError) as error:
-        raise Unreadable(f"not what a run depends on: {error!r}") from None
+        raise Unreadable(f"not the dependencies of a run: {error!r}") from None
 
 
-def _needed(submission: Submission) -> str | None:
-    """All that the run needs, as it was given; a build that is yet to be found leaves its place empty."""
-    needed = submission.needed or tuple(submission.after)
-    return json_text.compact([one if isinstance(one, str) else None for one in needed]) if needed else None
+def _depends_on(submission: Submission) -> str | None:
+    """Return the dependencies in the order given, as JSON; null stands for a build without a run yet."""
+    depends_on = submission.depends_on or tuple(submission.dependencies)
+    return json_text.compact([one if isinstance(one, str) else None for one in depends_on]) if depends_on else None
 
 
-def _dependencies(submission: Submission) -> str | None:
-    """How the run depends on what it needs, in the same order: whether a run must succeed, and a build in full.
+def _dependency_terms(submission: Submission) -> str | None:
+    """Return, in the same order, whether each run must succeed, and each build request in full, as JSON.
 
-    `again` makes a submission of it that waits as this one does.
+    Running a run again uses this to create the same dependencies.
     """
-    if not submission.needed:
+    if not submission.depends_on:
         return None
-    return json_text.compact([_dependency(submission, one) for one in submission.needed])
+    return json_text.compact([_dependency_term(submission, one) for one in submission.depends_on])
 
 
-def _dependency(submission: Submission, needed: str | Wish) -> int | dict[str, object]:
-    if isinstance(needed, str):
-        return int(submission.after.get(needed, False))
-    return needed.row() | {"must_succeed": int(submission.wishes[needed])}
+def _dependency_term(submission: Submission, depends_on: str | BuildRequest) -> int | dict[str, object]:
+    if isinstance(depends_on, str):
+        return int(submission.dependencies.get(depends_on, False))
+    return depends_on.row() | {"must_succeed": int(submission.build_requests[depends_on])}
 
 
 def with_dependencies_of(tx: Transaction, submission: Submission, run_id: str) -> Submission:
-    """The submission with what this run depends on: the same builds, and its runs, which it waits for if they go on."""
-    row = tx.one("get_dependencies", id=run_id)
+    """Return the submission with the dependencies of this run: all its builds, and its runs that have not ended."""
+    row = tx.one("get_dependency_terms", id=run_id)
     assert row is not None
-    needed = dict(depended_on(row["needed"], row["dependencies"]))
-    ids = [one for one in needed if isinstance(one, str)]
+    depends_on = dict(_read_terms(row["depends_on"], row["dependency_terms"]))
+    ids = [one for one in depends_on if isinstance(one, str)]
     open_ids = {row["id"] for row in tx.all("find_runs", ids=ids)} if ids else set()
     open_ids -= {row["run_id"] for row in tx.all("find_outcomes", ids=ids)} if ids else set()
     return replace(
         submission,
-        needed=tuple(needed),
-        after={one: must for one, must in needed.items() if isinstance(one, str) and one in open_ids},
-        wishes={one: must for one, must in needed.items() if isinstance(one, Wish)},
+        depends_on=tuple(depends_on),
+        dependencies={one: must for one, must in depends_on.items() if isinstance(one, str) and one in open_ids},
+        build_requests={one: must for one, must in depends_on.items() if isinstance(one, BuildRequest)},
     )

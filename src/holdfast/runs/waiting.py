@@ -1,9 +1,13 @@
 """Waiting: runs that can't start yet, each with one row that says why.
 
-A run waits for its time (`due_at`), for other runs (`missing` counts them), or for its turn with a key. `look` means
-that no orchestrator has examined the row since its commit; it is cleared only after seeing, in a later snapshot, that
-the run really has to wait. So no wake-up between a submit and a finish is ever lost. `spare` is how many of its needs
-may still end badly (None: any), `errand` what an orchestrator has to do for the run before it can go on.
+due_at             the time that the run waits for
+dependencies_left  how many dependencies have not ended
+unchecked          whether no orchestrator has checked the row since its commit
+failures_allowed   how many more dependencies may end without success; None means any number
+pending_action     the action that an orchestrator has to perform before the run can continue
+
+A run can also wait for its key. An orchestrator clears `unchecked` only after it has seen, in a later snapshot, that
+the run really has to wait. So no wake-up between a submission and a finish is lost.
 """
 
 from __future__ import annotations
@@ -16,22 +20,22 @@ from holdfast.runs.queue_entry import QueueEntry
 from holdfast.store.transaction import Row, Transaction
 
 SKIP = 2
-"""If this need ends badly, the run that waits for it is skipped, not failed: a stage that never ran can't fail."""
+"""A value of `must_succeed`: if the dependency does not succeed, the waiting run is skipped instead of failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wait:
-    ticket: QueueEntry
-    missing: int = 0
+    entry: QueueEntry
+    dependencies_left: int = 0
     due_at: datetime | None = None
-    because: str | None = None
-    look: bool = True
-    spare: int | None = None
-    errand: str | None = None
+    reason: str | None = None
+    unchecked: bool = True
+    failures_allowed: int | None = None
+    pending_action: str | None = None
 
 
 def add_waiting(tx: Transaction, waits: Iterable[Wait]) -> None:
-    """Let these runs wait, and have an orchestrator look at them."""
+    """Insert these runs into `waits`, and wake an orchestrator to check them."""
     waits = list(waits)
     if waits:
         tx.put("insert_waits", rows=[_row(wait, tx.now) for wait in waits])
@@ -39,28 +43,28 @@ def add_waiting(tx: Transaction, waits: Iterable[Wait]) -> None:
 
 
 def take_waiting(tx: Transaction, run_ids: Sequence[str]) -> list[QueueEntry]:
-    """Those of these runs that were waiting and are now ours to move."""
+    """Remove these runs from `waits` and return those that were there. The caller must move them."""
     return [QueueEntry.of(row) for row in tx.all("delete_waits", ids=sorted(run_ids))]
 
 
 def let_go_waiting(tx: Transaction, run_ids: Sequence[str]) -> list[QueueEntry]:
-    """Those of these runs that wait for nothing any more, and are now ours to move."""
+    """Remove from `waits` those of these runs that have nothing left to wait for. The caller must move them."""
     return [QueueEntry.of(row) for row in tx.all("delete_free_waits", ids=sorted(run_ids))]
 
 
 def delete_dependencies(tx: Transaction, run_ids: Sequence[str]) -> None:
-    """These runs have stopped waiting: what they needed, and the builds that they asked for, are no one's business."""
-    tx.put("delete_needs_of", ids=sorted(run_ids))
-    tx.put("delete_asks_of", ids=sorted(run_ids))
+    """Delete the dependencies and build requests of runs that no longer wait."""
+    tx.put("delete_dependencies_of", ids=sorted(run_ids))
+    tx.put("delete_build_requests_of", ids=sorted(run_ids))
 
 
 def _row(wait: Wait, now: datetime) -> Row:
-    return wait.ticket.row() | {
-        "missing": wait.missing,
+    return wait.entry.row() | {
+        "dependencies_left": wait.dependencies_left,
         "due_at": wait.due_at,
-        "because": wait.because,
-        "look": int(wait.look),
-        "since_at": now,
-        "spare": wait.spare,
-        "errand": wait.errand,
+        "reason": wait.reason,
+        "unchecked": int(wait.unchecked),
+        "entered_at": now,
+        "failures_allowed": wait.failures_allowed,
+        "pending_action": wait.pending_action,
     }

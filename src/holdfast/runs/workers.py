@@ -1,4 +1,4 @@
-"""Workers: register, beat, list and drain them, and `hf.workers`."""
+"""Workers: register, list and drain workers, and the namespace `hf.workers`."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from holdfast.store.transaction import Row, Transaction
 from holdfast.support import json_text
 from holdfast.support.errors import Unreadable, WorkerExists, WorkerNotFound
 from holdfast.support.validation import check_limit
-from holdfast.values.workers import Task, WorkerInfo
+from holdfast.values.workers import ActiveRun, WorkerInfo
 
 
 class Workers:
-    """The live workers of one Holdfast, in whatever process."""
+    """The live workers of one Holdfast, in all processes."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
 
     def list(self) -> builtins.list[WorkerInfo]:
-        """Every worker that has been heard within its lease, the longest alive first."""
+        """Return every worker whose heartbeat has not expired, oldest first."""
         return self._runtime.read(live)
 
     def get(self, worker_id: str) -> WorkerInfo:
-        """One live worker, or WorkerNotFound."""
+        """Return one live worker, or raise WorkerNotFound."""
         return self._runtime.read(lambda tx: get(tx, worker_id))
 
-    def tasks(self, *, limit: int = 1000) -> builtins.list[Task]:
-        """What runs now, worker by worker."""
+    def active_runs(self, *, limit: int = 1000) -> builtins.list[ActiveRun]:
+        """Return the runs that are running now, grouped by worker."""
         check_limit(limit)
-        return self._runtime.read(lambda tx: tasks(tx, limit=limit))
+        return self._runtime.read(lambda tx: active_runs(tx, limit=limit))
 
     def drain(self, worker_id: str, *, by: str | None = None) -> WorkerInfo:
-        """Ask a live worker to claim no more, finish what it has, and end; WorkerNotFound if it is not alive."""
+        """Ask a live worker to claim no more runs, finish its current runs and stop; or raise WorkerNotFound."""
 
         def drain(tx: Transaction) -> WorkerInfo:
             worker = drain_worker(tx, worker_id)
@@ -46,35 +46,35 @@ class Workers:
 
 
 def register(tx: Transaction, worker: WorkerInfo, *, silent: WorkerInfo | None = None) -> WorkerInfo | None:
-    """Write this worker down; the one that holds its exclusive name, if that stands in the way.
+    """Insert a worker. If another worker holds its exclusive name, return that worker instead.
 
-    `silent` is one that loses the name: if it has run out, and was not heard since it was last read.
+    `silent` is a worker to remove first, provided it has expired and has sent no heartbeat since it was read.
     """
     if silent is not None:
-        tx.put("delete_expired_worker", id=silent.id, seen_at=silent.seen_at, now=tx.now)
+        tx.put("delete_expired_worker", id=silent.id, last_seen_at=silent.last_seen_at, now=tx.now)
     while not tx.run("insert_worker", **_row(worker)):
         if beat(tx, worker.id, lease_for=worker.expires_at - tx.now, stopping=worker.stopping):
-            return None  # the row is ours: an earlier attempt was committed, and its reply was lost
-        if (holding := tx.one("find_exclusive", exclusive=worker.exclusive)) is not None:
-            return info(holding)
+            return None  # the row is ours: an earlier transaction was committed, and its reply was lost
+        if (row := tx.one("find_exclusive", exclusive=worker.exclusive)) is not None:
+            return info(row)
     return None
 
 
 def serve(tx: Transaction, worker_id: str, *, queues: Sequence[str], jobs: Mapping[str, str | None]) -> None:
-    """Write down what this worker serves now: queues, and jobs with the digests of their schedules."""
+    """Store the queues that this worker serves, and its jobs with the digests of their schedules."""
     tx.put("set_worker", id=worker_id, queues=json_text.compact(list(queues)), jobs=json_text.compact(dict(jobs)))
 
 
 def beat(tx: Transaction, worker_id: str, *, lease_for: timedelta, stopping: bool) -> bool:
-    """Say that this worker is alive; False if it has been declared dead."""
+    """Write a heartbeat of this worker; return False if its row is gone."""
     expires_at = tx.now + lease_for
     return tx.run("beat_worker", id=worker_id, now=tx.now, expires_at=expires_at, stopping=int(stopping)) == 1
 
 
 def require(tx: Transaction, worker_id: str) -> None:
-    """Raise unless this worker's row still stands: an exclusive worker that lost it may start nothing."""
+    """Raise WorkerExists if the row of this exclusive worker is gone; it must not start any run then."""
     if not tx.run("guard_worker", id=worker_id):
-        raise WorkerExists(f"worker {worker_id} has been replaced by another of its name")
+        raise WorkerExists(f"worker {worker_id} was replaced by another worker with the same name")
 
 
 def remove(tx: Transaction, worker_id: str) -> None:
@@ -82,7 +82,7 @@ def remove(tx: Transaction, worker_id: str) -> None:
 
 
 def forget(tx: Transaction, *, before: datetime) -> int:
-    """Remove workers that have not been seen since then."""
+    """Delete workers without a heartbeat since that time."""
     return tx.run("delete_lost_workers", before=before)
 
 
@@ -91,29 +91,29 @@ def live(tx: Transaction) -> list[WorkerInfo]:
 
 
 def get(tx: Transaction, worker_id: str) -> WorkerInfo:
-    """A live worker, or WorkerNotFound."""
+    """Return a live worker, or raise WorkerNotFound."""
     for worker in live(tx):
         if worker.id == worker_id:
             return worker
-    raise WorkerNotFound(f"no live worker is called {worker_id}; it has ended, or has not been heard for a while")
+    raise WorkerNotFound(f"no live worker is called {worker_id}; it has stopped, or has sent no heartbeat for a while")
 
 
-def tasks(tx: Transaction, *, limit: int) -> list[Task]:
-    """What runs now, worker by worker; at most so many."""
+def active_runs(tx: Transaction, *, limit: int) -> list[ActiveRun]:
+    """Return up to `limit` runs that are running now, grouped by worker."""
     rows = tx.all("list_leases", limit=limit)
-    return [Task(key=row.pop("run_key"), **row) for row in rows]
+    return [ActiveRun(key=row.pop("run_key"), **row) for row in rows]
 
 
-def by_worker(tasks: Sequence[Task]) -> dict[str, list[Task]]:
-    """What each worker does now, by its id."""
-    found: dict[str, list[Task]] = {}
-    for task in tasks:
-        found.setdefault(task.holder, []).append(task)
-    return found
+def by_worker(active_runs: Sequence[ActiveRun]) -> dict[str, list[ActiveRun]]:
+    """Group running runs by the id of their worker."""
+    groups: dict[str, list[ActiveRun]] = {}
+    for run in active_runs:
+        groups.setdefault(run.holder, []).append(run)
+    return groups
 
 
 def drain_worker(tx: Transaction, worker_id: str) -> WorkerInfo:
-    """Ask a live worker to claim no more, finish what it has and end; asked again, nothing changes."""
+    """Ask a live worker to claim no more runs, finish its current runs and stop; a second request changes nothing."""
     tx.put("request_drain", id=worker_id, now=tx.now)
     worker = get(tx, worker_id)
     tx.notify("drains")
@@ -121,7 +121,7 @@ def drain_worker(tx: Transaction, worker_id: str) -> WorkerInfo:
 
 
 def serving(alive: Sequence[WorkerInfo], queue: str, job: str) -> WorkerInfo | None:
-    """A live worker that would run this job from this queue; one that keeps the job's schedule before others."""
+    """Return a live worker that can run this job from this queue, preferably one with the job's schedule."""
     able = [worker for worker in alive if worker.claims and queue in worker.queues and job in worker.jobs]
     return min(able, key=lambda worker: job not in worker.schedules, default=None)
 
@@ -142,15 +142,15 @@ def info(row: Row) -> WorkerInfo:
 
 
 def _jobs(text: str) -> dict[str, str | None]:
-    """The jobs of a worker, each with the digest of its schedule's definition if the worker looks after one."""
-    found = json_text.mapping(text)
-    if not all(digest is None or isinstance(digest, str) for digest in found.values()):
-        raise Unreadable("not jobs and digests")
-    return found
+    """Read the jobs of a worker, each with the digest of its schedule, or None if it has no schedule."""
+    jobs = json_text.mapping(text)
+    if not all(digest is None or isinstance(digest, str) for digest in jobs.values()):
+        raise Unreadable("not a mapping of jobs to digests")
+    return jobs
 
 
 def _row(worker: WorkerInfo) -> Row:
-    columns = WorkerInfo.__dataclass_fields__.keys() - {"drain_at", "schedules"}
+    columns = WorkerInfo.__dataclass_fields__.keys() - {"drain_requested_at", "schedules"}
     row = {name: getattr(worker, name) for name in columns}
     return row | {
         "queues": json_text.compact(list(worker.queues)),

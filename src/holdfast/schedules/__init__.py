@@ -1,1 +1,1 @@
-"""Schedules: when a job starts, and the slots that were claimed."""
+"""Schedules: the times at which jobs run, and their slots."""

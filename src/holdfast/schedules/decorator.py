@@ -1,4 +1,4 @@
-"""`@hf.schedule(…)`: give a job its times."""
+"""`@hf.schedule(…)`: run a job at set times."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from holdfast.support.validation import as_duration, check_name, is_number
 from holdfast.values.policies import MAX_KEY_LIMIT
 from holdfast.values.retries import Retry
 
-MAX_JOB = 128  # characters of `job_name` in the view of slots
+MAX_JOB = 128  # the longest name of a scheduled job: the length of `job_name` in the view of slots
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
 class Scheduling:
-    """`@hf.schedule(…)`: a function, or a job of this Holdfast, gets its times."""
+    """`@hf.schedule(…)`: schedules a function, or a job of this Holdfast."""
 
     def __init__(self, submitter: Submitter, declared: dict[str, Schedule], job: Callable[..., Decorator]) -> None:
         self._submitter, self._declared, self._job = submitter, declared, job
@@ -45,39 +45,43 @@ class Scheduling:
         max_instances: int = 1,
         overlap: Overlap = "skip",
         jitter: timedelta | float | None = None,
-        max_runtime: timedelta | float | None = None,
+        timeout: timedelta | float | None = None,
         expected_runtime: timedelta | float | None = None,
         name: str | None = None,
         queue: str | None = None,
         priority: int | None = None,
         retry: Retry | None = None,
         isolation: Isolation | None = None,
-        audit: bool = True,
+        keep_forever: bool = True,
     ) -> ScheduleDecorator:
-        """Run a job by the clock. `when` is five fields of cron (six with seconds first), in UTC or the time zone `tz`;
-        or an object with `get_next_fire_time` (a trigger of APScheduler); or give `every`, counted from 1970 in UTC.
+        """Run a job at set times: `@hf.schedule("*/15 * * * *")` or `@hf.schedule(every=60)`.
 
-        coalesce          of several slots due at once only the latest runs (default; not with a duration as catch_up)
-        misfire_grace     how late a slot may be claimed; later it is missed (None: never)
-        catch_up          'latest': the latest slot runs however late; a duration: all slots of that age run
-        max_instances     how many runs of the job may be under way at once
-        overlap           when so many are: 'skip' the slot, let it 'wait' for its turn, or 'cancel' those under way
-        jitter            start up to so much later; by how much follows from the job and the slot
-        max_runtime       the window of a run; or else twice `expected_runtime`; or else the job's timeout
-        audit             keep the runs for ever
+        when              a cron expression with five fields, or six with seconds first; or an object with
+                          `get_next_fire_time`, such as a trigger of APScheduler
+        every             an interval instead, in seconds or as a timedelta, counted from 1970 in UTC
+        tz                the time zone of the cron expression; default: UTC
+        coalesce          run only the latest of several slots due at once (default, unless `catch_up` is a duration)
+        misfire_grace     how late a slot may be claimed; after that it is missed (None: never)
+        catch_up          "none"; "latest": run the latest slot, however late; a duration: run all slots of that age
+        max_instances     how many runs of the job may be unfinished at once
+        overlap           when that many are: "skip" the slot, let its run "wait", or "cancel" the unfinished runs
+        jitter            delay each start by up to this time; the delay depends only on the job and the slot
+        timeout           the time limit of a run; default: twice `expected_runtime`, or else the job's timeout
+        name, queue, priority, retry, isolation  as for a job; give them there if you schedule an existing job
+        keep_forever      exempt the runs from retention
 
-        A slot's run has one attempt: nothing that happens to its worker starts it again.
+        The run of a slot has one attempt. It is not started again if its worker is lost or shuts down.
         """
         if callable(when) and not isinstance(when, FireTimes):
-            raise InvalidPolicy('write @hf.schedule("*/15 * * * *") or @hf.schedule(every=60), with its parentheses')
+            raise InvalidPolicy('write @hf.schedule("*/15 * * * *") or @hf.schedule(every=60), with parentheses')
         trigger = _trigger(when, every, tz)
         if not is_number(max_instances, least=1, most=MAX_KEY_LIMIT):
-            raise InvalidPolicy(f"max_instances is 1 to {MAX_KEY_LIMIT}, not {max_instances!r}")
+            raise InvalidPolicy(f"max_instances must be 1 to {MAX_KEY_LIMIT}, not {max_instances!r}")
         expected = as_duration(expected_runtime)
-        window = as_duration(max_runtime) or (None if expected is None else 2 * expected)
+        time_limit = as_duration(timeout) or (None if expected is None else 2 * expected)
         delay = as_duration(jitter)
         if delay is not None and isinstance(trigger, Every) and delay > trigger.interval:
-            raise InvalidPolicy(f"jitter={delay} is more than the interval, {trigger.interval}")
+            raise InvalidPolicy(f"jitter={delay} is longer than the interval, {trigger.interval}")
         caught_up: CatchUp = catch_up if catch_up in ("none", "latest") else _age(catch_up)
         own = {"name": name, "queue": queue, "priority": priority, "retry": retry, "isolation": isolation}
         given: dict[str, Any] = {option: value for option, value in own.items() if value is not None}
@@ -89,10 +93,10 @@ class Scheduling:
                 on_crash="fail",
                 on_shutdown="fail",
                 on_timeout="end",
-                audit=audit,
+                keep_forever=keep_forever,
                 key_limit=max_instances,
                 key_order="due",
-                **({} if window is None else {"timeout": window}),
+                **({} if time_limit is None else {"timeout": time_limit}),
             )
             check_name(job.name, what="the name of a scheduled job", max_length=MAX_JOB)
             key = definitions.key_of(job.name)
@@ -113,7 +117,7 @@ class Scheduling:
             _check_arguments(job, schedule)
             if not isinstance(fn, Job):
                 self._submitter.runtime.jobs.add(job)
-            # Whoever submits the job, by hand too, waits for the same key.
+            # Runs that are not submitted by the scheduler get the same key, so they don't overlap with slots either.
             job.options = replace(job.options, policy=policy, key=lambda **_: key)
             self._declared[job.name] = schedule
             return job
@@ -124,21 +128,25 @@ class Scheduling:
         if job.submitter is not self._submitter:
             raise InvalidPolicy(f"job {job.name} belongs to another Holdfast")
         if given:
-            raise InvalidPolicy(f"job {job.name}: say {', '.join(given)} where the job is defined")
+            raise InvalidPolicy(
+                f"job {job.name}: give {', '.join(given)} where the job is defined, not in its schedule"
+            )
         if type(job) is not Job:
-            # A slot is a run of its own, with no plan, no fingerprint and no place in a pipeline.
+            # A slot is a plain run: it has no plan and no fingerprint, and belongs to no pipeline.
             raise InvalidPolicy(
                 f"{job.name} is a pipeline, a stage or a build and can't be scheduled; schedule a job that submits it"
             )
         if job.name in self._declared:
-            raise InvalidPolicy(f"job {job.name} has a schedule already; a second one needs a job of its own")
+            raise InvalidPolicy(f"job {job.name} already has a schedule; use a second job for a second schedule")
         if job.options.key is not None:
-            raise InvalidPolicy(f"job {job.name} has a key of its own; the runs of a schedule have the schedule's")
+            raise InvalidPolicy(
+                f"job {job.name} has a key, but the runs of a schedule need its own; schedule a job without a key"
+            )
         return job
 
 
 class ScheduleDecorator:
-    """What `hf.schedule(...)` gives: it keeps the function's own types, and takes a Job as it is."""
+    """The decorator that `hf.schedule(…)` returns. It keeps the types of the function, and accepts a Job, too."""
 
     def __init__(self, register: Callable[[Any], Job[..., Any]]) -> None:
         self._register = register
@@ -159,23 +167,23 @@ class ScheduleDecorator:
 
 def _trigger(when: str | FireTimes | None, every: timedelta | float | None, tz: str | None) -> Trigger:
     if (when is None) == (every is None):
-        raise InvalidPolicy('say when: @hf.schedule("*/15 * * * *") or @hf.schedule(every=60), one of them')
+        raise InvalidPolicy('give either a cron expression, @hf.schedule("*/15 * * * *"), or @hf.schedule(every=60)')
     if isinstance(when, str):
         return Cron(when, "UTC" if tz is None else tz)
     if tz is not None:
-        raise InvalidPolicy(f"tz={tz!r} is for fields of cron; an interval, or another's trigger, has no use for it")
+        raise InvalidPolicy(f"tz={tz!r} applies to cron expressions only; leave it out for an interval or a trigger")
     return Adapted(when) if when is not None else Every(as_duration(every))  # type: ignore[arg-type]
 
 
 def _age(value: timedelta | float | str) -> timedelta:
     duration = None if isinstance(value, str) else as_duration(value)
     if duration is None:
-        raise InvalidPolicy(f"catch_up is 'none', 'latest' or a duration, not {value!r}")
+        raise InvalidPolicy(f"catch_up must be 'none', 'latest' or a duration, not {value!r}")
     return duration
 
 
 def _check_arguments(job: Job[..., Any], schedule: Schedule) -> None:
-    """A slot brings no arguments but its own time."""
+    """Check that the job needs no argument except the time of the slot."""
     try:
         job.arguments.decode(schedule.arguments(EPOCH))
     except InvalidArguments as error:

@@ -1,12 +1,13 @@
-"""Slots: the due times of a schedule, and what became of each.
+"""Slots: the due times of a schedule, and what was decided for each.
 
-    due ──▶ claimed      its run was submitted in the same transaction; what becomes of it is the run's story.
-                         `claimed_by` is the worker that claimed it, or that is to run a slot triggered by hand
-        ──▶ coalesced    a later slot, due at the same time, stands for it
-        ──▶ skipped      an earlier run had not ended, or its queue was full
-        ──▶ missed       nobody was there, and then it was too late
+    due ──▶ claimed      its run was submitted in the same transaction, and the run has the outcome.
+                         `claimed_by` is the worker that claimed it, or that serves a slot triggered by hand
+        ──▶ coalesced    a later slot that was due at the same time runs instead
+        ──▶ skipped      an earlier run had not ended, or the queue was full
+        ──▶ missed       no worker claimed it in time
 
-(job, scheduled_for) is the primary key: whoever inserts the row has the slot, by hand or by the clock, and no one else.
+(job, scheduled_for) is the primary key: the transaction that inserts the row has claimed the slot. This holds for the
+scheduler and for slots triggered by hand.
 """
 
 from __future__ import annotations
@@ -40,29 +41,32 @@ from holdfast.values.runs import Snapshot
 from holdfast.values.schedules import OUTCOMES, Decided, Slot
 from holdfast.values.workers import why_unserved
 
-MOST_WAITING = 100  # of the runs that wait for their turn, no more are looked at
+MOST_WAITING = 100  # how many waiting runs of a schedule are read at most
 AHEAD = timedelta(days=366)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Decision:
-    """What is to become of a slot."""
+    """What is decided for a slot."""
 
     slot_at: datetime
     state: Decided
-    because: str | None = None
-    into_at: datetime | None = None
+    reason: str | None = None
+    coalesced_at: datetime | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Active:
-    """A run of the schedule's job that has not ended. `silent`: its time is over and its worker is not heard any more;
-    an orchestrator will end it, and it keeps no slot from being claimed."""
+    """A run of the schedule's job that has not ended.
+
+    `lost` means that it is past its deadline and its lease has expired. An orchestrator will end it, so it doesn't keep
+    a slot from being claimed.
+    """
 
     run_id: str
     slot_at: datetime | None
     holder: str | None
-    silent: bool
+    lost: bool
 
     def __str__(self) -> str:
         of = f" of slot {text(self.slot_at)}" if self.slot_at is not None else ""
@@ -72,7 +76,7 @@ class Active:
 def take(
     tx: Transaction, schedule: Schedule, decisions: Sequence[Decision], *, claimed_by: str, manual: bool = False
 ) -> list[Slot]:
-    """Write down what was decided, and submit the runs of the slots that are claimed; those that no one had before."""
+    """Store the decisions, submit the runs of the claimed slots, and return the slots that were not taken before."""
     wanted = {
         one.slot_at: (one, tx.new_id() if one.state == "claimed" else None)
         for one in sorted(decisions, key=lambda one: one.slot_at)
@@ -83,8 +87,8 @@ def take(
             "slot_at": one.slot_at,
             "state": one.state,
             "run_id": run_id,
-            "because": one.because,
-            "into_at": one.into_at,
+            "reason": one.reason,
+            "coalesced_at": one.coalesced_at,
             "manual": int(manual),
             "claimed_at": tx.now,
             "claimed_by": claimed_by,
@@ -99,15 +103,15 @@ def take(
     refused = _submit(tx, schedule, claimed, at_once=manual)
     if manual and refused:
         raise next(iter(refused.values()))
-    # After the submission: a slot that is refused cancels no one, and queues are locked before runs.
+    # Cancel after the submission: a slot that is refused cancels nothing, and queues must be locked before runs.
     for slot_at in [at for at, _ in claimed if at not in refused][-1:]:
         for one in under_way:
-            cancel_run(tx, one.run_id, reason=f"slot {text(slot_at)} of schedule {schedule.name} came due")
+            cancel_run(tx, one.run_id, reason=f"slot {text(slot_at)} of schedule {schedule.name} became due")
     for at, (decision, _) in wanted.items():
         if at in ours and decision.state == "missed":
             tx.count("slot_missed", schedule.name)
     return [
-        Slot(schedule=schedule.name, scheduled_for=at, outcome="skipped", because=str(refused[at]))
+        Slot(schedule=schedule.name, scheduled_for=at, outcome="skipped", reason=str(refused[at]))
         if at in refused
         else _written(schedule, decision, run_id, manual=manual)
         for at, (decision, run_id) in wanted.items()
@@ -116,33 +120,34 @@ def take(
 
 
 def active(tx: Transaction, schedule: Schedule) -> list[Active]:
-    """The runs of the job that have not ended, by whatever slot or hand they were submitted, the oldest first."""
+    """Return the unfinished runs of the schedule's job, oldest first, whether the scheduler submitted them or not."""
     return [
         Active(
             run_id=row["run_id"],
             slot_at=row["slot_at"],
             holder=row["holder"],
-            silent=row["deadline_at"] is not None and row["deadline_at"] <= tx.now and row["expires_at"] < tx.now,
+            lost=row["deadline_at"] is not None and row["deadline_at"] <= tx.now and row["expires_at"] < tx.now,
         )
         for row in tx.all("find_active", key=schedule.key, limit=schedule.max_instances + MOST_WAITING)
     ]
 
 
 def in_the_way(schedule: Schedule, found: Iterable[Active]) -> Active | None:
-    """The run because of which a slot that is due now is skipped, if the schedule says so."""
-    under_way = [one for one in found if not one.silent]
+    """Return the run because of which a slot that is due now is skipped, if there is one."""
+    under_way = [one for one in found if not one.lost]
     return under_way[0] if schedule.overlap == "skip" and len(under_way) >= schedule.max_instances else None
 
 
 def trigger(tx: Transaction, name: str, *, scheduled_for: datetime) -> str:
-    """Claim this slot by hand, as the scheduler would; the id of its run.
+    """Claim this slot by hand, as the scheduler would, and return the id of its run.
 
-    What raises here undoes the transaction, so a slot that is taken or in the way of another stays as it is."""
+    An error rolls the transaction back, so a slot that can't be claimed stays as it was.
+    """
     slot_at = _checked(scheduled_for, now=tx.now)
-    standing = definitions.lock(tx, name) or definitions.get(tx, name)
-    if standing.unreadable is not None:
-        raise Unreadable(f"schedule {name} can't be triggered: {standing.unreadable}")
-    schedule = standing.schedule
+    status = definitions.lock(tx, name) or definitions.get(tx, name)
+    if status.unreadable is not None:
+        raise Unreadable(f"schedule {name} can't be triggered: {status.unreadable}")
+    schedule = status.schedule
     alive = workers.live(tx)
     worker = workers.serving(alive, schedule.queue, schedule.name)
     if worker is None:
@@ -156,23 +161,23 @@ def trigger(tx: Transaction, name: str, *, scheduled_for: datetime) -> str:
     if not claimed:
         raise _is_taken(name, slot_at, of_slot(tx, name, slot_at))
     if other is not None:
-        raise StillRunning(f"schedule {name}: {other}; overlap='skip' lets no other start before it has")
+        raise StillRunning(f"schedule {name}: {other}; with overlap='skip' no other run starts until then")
     [run_id] = [slot.run_id for slot in claimed if slot.run_id is not None]
     return run_id
 
 
-def abandon(tx: Transaction, left_behind: Callable[[str], bool], *, because: str) -> list[str]:
-    """Fail the claimed slots that no worker has started and whose claimant was left behind; the ids of their runs."""
+def abandon(tx: Transaction, left_behind: Callable[[str], bool], *, reason: str) -> list[str]:
+    """Fail the claimed slots that have not started and whose worker is gone, and return the ids of their runs."""
     queued = tx.all("find_queued_slots")
     ids = [row["run_id"] for row in queued if left_behind(row["claimed_by"] or "")]
     tx.all("lock_waits", ids=ids)
     gone = [*take_waiting(tx, ids), *ready.remove(tx, ids)]
-    end_unstarted(tx, dict.fromkeys(gone, Failed("PROCESS_TERMINATED", because)))
-    return [ticket.run_id for ticket in gone]
+    end_unstarted(tx, dict.fromkeys(gone, Failed("PROCESS_TERMINATED", reason)))
+    return [entry.run_id for entry in gone]
 
 
 def last(tx: Transaction, name: str, *, limit: int, before: datetime | None = None) -> list[Slot]:
-    """The latest slots that were decided, oldest first."""
+    """Return the latest decided slots, oldest first."""
     rows = tx.all("find_slots", job=name, before=before or datetime(9999, 1, 1, tzinfo=UTC), limit=limit)
     return [_slot(row) for row in reversed(rows)]
 
@@ -183,45 +188,45 @@ def of_slot(tx: Transaction, name: str, slot_at: datetime) -> Slot | None:
 
 
 def about(tx: Transaction, run: Snapshot) -> list[str]:
-    """Which slot a run has, and which earlier run it waits for: sentences for `why`."""
+    """Return sentences for `why`: the slot of a run, and the earlier run that it waits for."""
     row = tx.one("find_slot_of", run_id=run.id)
     if row is None:
         return []
-    by = ", claimed by hand" if row["manual"] else ""
+    by = ", triggered by hand" if row["manual"] else ""
     reasons = [f"it is slot {text(row['slot_at'])} of schedule {row['job']}{by}"]
     if run.place == "waits" and run.due_at is None:
         earlier = [one for one in tx.all("find_active", key=run.key, limit=MOST_WAITING) if one["run_id"] < run.id]
         if earlier:
             slot_at = earlier[0]["slot_at"]
-            which = f"slot {text(slot_at)}" if slot_at is not None else "an earlier run"
-            reasons.append(f"{which} (run {earlier[0]['run_id']}) has not ended; no two runs of {run.job} overlap")
+            blocking = f"slot {text(slot_at)}" if slot_at is not None else "an earlier run"
+            reasons.append(f"{blocking} (run {earlier[0]['run_id']}) has not ended; runs of {run.job} do not overlap")
     return reasons
 
 
 def text(at: datetime) -> str:
-    """An instant as people write a slot."""
+    """Return the time of a slot as text, such as 2026-01-01T00:15:00Z."""
     return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f").rstrip("0").rstrip(".") + "Z"
 
 
 def _is_taken(name: str, slot_at: datetime, taken: Slot | None) -> SlotTaken:
-    which = f"slot {text(slot_at)} of schedule {name}"
+    slot = f"slot {text(slot_at)} of schedule {name}"
     if taken is None or taken.run_id is None:
-        return SlotTaken(f"{which} is taken: {taken.outcome if taken else 'a moment ago'}", run_id=None)
-    return SlotTaken(f"{which} is taken by run {taken.run_id} ({taken.outcome})", run_id=taken.run_id)
+        return SlotTaken(f"{slot} has already been decided: {taken.outcome if taken else 'claimed'}", run_id=None)
+    return SlotTaken(f"{slot} is taken by run {taken.run_id} ({taken.outcome})", run_id=taken.run_id)
 
 
 def _checked(given: datetime, *, now: datetime) -> datetime:
     if not isinstance(given, datetime) or given.tzinfo is None:
-        raise InvalidPolicy(f"scheduled_for={given!r}: a slot is a datetime with a time zone")
+        raise InvalidPolicy(f"scheduled_for must be a datetime with a time zone, not {given!r}")
     if not EPOCH <= given <= now + AHEAD:
-        raise InvalidPolicy(f"scheduled_for={given}: a slot lies between 1970 and a year from now")
+        raise InvalidPolicy(f"scheduled_for must be between 1970 and a year from now, not {given}")
     return given.astimezone(UTC)
 
 
 def _submit(
     tx: Transaction, schedule: Schedule, claimed: Sequence[tuple[datetime, str]], *, at_once: bool
 ) -> dict[datetime, HoldfastError]:
-    """Submit the runs of these slots; those that were refused (their queue is full) are skipped for that."""
+    """Submit the runs of these slots. Slots whose run is refused, because the queue is full, become skipped."""
     submissions = [
         Submission(
             run_id=run_id,
@@ -244,7 +249,7 @@ def _submit(
         if isinstance(error, QueueFull):
             tx.count("queue_rejected", error.queue)
     if refused:
-        rows = [{"job": schedule.name, "slot_at": at, "because": str(error)} for at, error in sorted(refused.items())]
+        rows = [{"job": schedule.name, "slot_at": at, "reason": str(error)} for at, error in sorted(refused.items())]
         tx.put("set_slots_skipped", rows=rows)
     return refused
 
@@ -255,8 +260,8 @@ def _written(schedule: Schedule, one: Decision, run_id: str | None, *, manual: b
         scheduled_for=one.slot_at,
         outcome="queued" if one.state == "claimed" else one.state,
         run_id=run_id,
-        because=one.because,
-        coalesced_into=one.into_at,
+        reason=one.reason,
+        coalesced_into=one.coalesced_at,
         manual=manual,
     )
 
@@ -269,8 +274,8 @@ def _slot(row: Row) -> Slot:
         scheduled_for=row["slot_at"],
         outcome=outcome,
         run_id=row["run_id"],
-        because=row["because"] if unreadable is None else json_text.marker(unreadable),
-        coalesced_into=row["into_at"],
+        reason=row["reason"] if unreadable is None else json_text.marker(unreadable),
+        coalesced_into=row["coalesced_at"],
         manual=bool(row["manual"]),
         claimed_at=row["claimed_at"],
         started_at=row["started_at"],

@@ -1,6 +1,6 @@
-"""Triggers: when a schedule is due. Pure: each gives the first slot after an instant, in UTC, and knows no clock.
+"""Triggers: when a schedule is due. A trigger returns the first slot after an instant, in UTC, and reads no clock.
 
-The same trigger gives the same slots in every process, whenever it is asked; that is what makes a slot canonical.
+The same trigger gives the same slots in every process and at any time, so all processes agree on a slot.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from holdfast.support.errors import InvalidPolicy
 from holdfast.values.rates import rate_in_words
 
 SECOND, DAY, WEEK = timedelta(seconds=1), timedelta(days=1), timedelta(weeks=1)
-FAR = 50  # years without a slot after which there is none
-CHAIN = 100_000  # how far a trigger that only knows the next one is followed
+FAR = 50  # years without a slot after which a cron expression is taken to have no more
+CHAIN = 100_000  # how many times of an APScheduler trigger are read to reach an instant
 
-# What cron calls its own nicknames, as the fields they stand for.
+# Cron's nicknames, and the fields that they stand for.
 NICKNAMES = {
     "@yearly": "0 0 1 1 *",
     "@annually": "0 0 1 1 *",
@@ -37,26 +37,26 @@ NICKNAMES = {
 
 class Trigger(Protocol):
     def after(self, instant: datetime) -> datetime | None:
-        """The first slot later than this instant, in UTC; None if there is none."""
+        """Return the first slot after this instant, in UTC, or None if there is none."""
         ...
 
 
 @runtime_checkable
 class FireTimes(Protocol):
-    """What APScheduler's triggers have."""
+    """The interface of APScheduler's triggers."""
 
     def get_next_fire_time(self, previous_fire_time: datetime | None, now: datetime) -> datetime | None: ...
 
 
 @dataclass(frozen=True)
 class Every:
-    """Every so often, counted from 1970-01-01 00:00 UTC: all processes agree, and a restart shifts nothing."""
+    """An interval, counted from 1970-01-01 00:00 UTC, so that all processes agree and a restart shifts nothing."""
 
     interval: timedelta
 
     def __post_init__(self) -> None:
         if not SECOND <= self.interval <= 3660 * DAY:
-            raise InvalidPolicy(f"every={self.interval}: an interval is between a second and ten years")
+            raise InvalidPolicy(f"every={self.interval} must be between a second and ten years")
 
     def after(self, instant: datetime) -> datetime | None:
         return EPOCH + ((instant - EPOCH) // self.interval + 1) * self.interval
@@ -67,12 +67,12 @@ class Every:
 
 @dataclass(frozen=True)
 class Cron:
-    """Five fields of cron (or six, with seconds first; or a nickname like @daily), by the wall clock of a time zone.
+    """A cron expression of five fields (or six, with seconds first, or a nickname like @daily) in a time zone.
 
-    When clocks change, cron's own rule holds. A schedule at fixed times (minute and hour both without a star) comes
-    once: a time that is skipped comes when the clocks have been put forward, a time that is repeated comes the first
-    time. A schedule of intervals (a star in minute or hour) goes by real time: what does not exist does not come, and
-    what is repeated comes twice.
+    When clocks change, cron's own rules apply. An expression with fixed times (no star in minute and hour) runs once: a
+    time that is skipped runs right after the change, and a time that is repeated runs the first time only. An
+    expression with a star in minute or hour follows real time: a time that does not exist does not run, and a time
+    that is repeated runs twice.
     """
 
     expression: str
@@ -84,20 +84,20 @@ class Cron:
         try:
             next(CronSim(self.expression, datetime(2000, 1, 1)))  # noqa: DTZ001 - a wall clock without a zone
         except (CronSimError, ValueError, AttributeError, AssertionError) as error:
-            raise InvalidPolicy(f"{self.expression!r} is no cron expression: {error}") from None
+            raise InvalidPolicy(f"{self.expression!r} is not a cron expression: {error}") from None
         except StopIteration:
-            raise InvalidPolicy(f"{self.expression!r}: that day never comes") from None
+            raise InvalidPolicy(f"{self.expression!r} matches no date") from None
         try:
-            self._zone  # noqa: B018 - asked for its error
+            self._zone  # noqa: B018 - for its error
         except (ValueError, KeyError, OSError, TypeError) as error:
-            raise InvalidPolicy(f"tz={self.tz!r} is no time zone: {error}") from None
+            raise InvalidPolicy(f"tz={self.tz!r} is not a time zone: {error}") from None
 
     def after(self, instant: datetime) -> datetime | None:
         return next(self.following(instant), None)
 
     def following(self, instant: datetime) -> Iterator[datetime]:
-        """All slots after an instant; faster than asking for one after the other."""
-        # Whether a fixed time is repeated can only be said from before the change.
+        """Yield all slots after an instant; this is faster than calling `after` for each."""
+        # To know whether a fixed time is a repetition, start before the change of the clocks.
         repeats = self._fixed and self._offset(instant - DAY) != self._offset(instant)
         slots = self._from(instant.astimezone(UTC) - (DAY if repeats else timedelta(0)))
         last = instant
@@ -122,16 +122,19 @@ class Cron:
         return instant.astimezone(self._zone).utcoffset() or timedelta(0)
 
     def _from(self, start: datetime) -> Iterator[datetime]:
-        """Slots from `start` on. cronsim reads the expression on a wall clock without a zone; the zone is ours: its own
-        steps over half an hour where a zone changes by that much."""
+        """Yield slots from `start` on.
+
+        cronsim evaluates the expression on a wall clock without a time zone, and we apply the zone: its own handling of
+        zones skips slots where the offset changes by half an hour.
+        """
         matches: Iterator[datetime] = iter(())
         found: datetime | None = None
         passed: datetime | None = None
-        for begin, end, offset in self._stretches(start):
+        for begin, end, offset in self._periods(start):
             wall, last = (begin + offset).replace(tzinfo=None), (end + offset).replace(tzinfo=None)
             if passed is not None and passed != wall and self._fixed:
                 if found is not None and passed <= found < wall:
-                    yield begin  # its time was skipped
+                    yield begin  # the clocks skipped its time
                 wall = max(wall, passed)
             if found is None or found < wall or (passed is not None and wall < passed):
                 matches = CronSim(self.expression, wall - SECOND)
@@ -143,8 +146,8 @@ class Cron:
                 return
             passed = last
 
-    def _stretches(self, start: datetime) -> Iterator[tuple[datetime, datetime, timedelta]]:
-        """Pieces of time in which the zone's offset does not change."""
+    def _periods(self, start: datetime) -> Iterator[tuple[datetime, datetime, timedelta]]:
+        """Yield periods in which the zone's offset does not change, with that offset."""
         begin = start
         while begin.year < min(start.year + FAR, 9990):
             offset, end = self._offset(begin), begin + WEEK
@@ -154,7 +157,7 @@ class Cron:
             begin = end
 
     def _change(self, low: datetime, high: datetime) -> datetime:
-        """The second between these two in which the offset changes."""
+        """Return the second between these two at which the offset changes."""
         offset, low, high = self._offset(low), low.replace(microsecond=0), high.replace(microsecond=0)
         while high - low > SECOND:
             middle = low + (high - low) // (2 * SECOND) * SECOND
@@ -164,18 +167,23 @@ class Cron:
 
 @dataclass(frozen=True)
 class Adapted:
-    """Any object that knows its next time, such as a trigger of APScheduler. It must give every process the same times:
-    no random part in it, and a start date where it counts from one."""
+    """A trigger of APScheduler, or any object with `get_next_fire_time`.
+
+    It must give the same times in every process: it may not be random, and an interval needs a fixed start date.
+    """
 
     trigger: FireTimes
 
     def __post_init__(self) -> None:
         if not isinstance(self.trigger, FireTimes):
             raise InvalidPolicy(
-                f"{self.trigger!r} is no trigger: give a cron expression, every=…, or an object with get_next_fire_time"
+                f"{self.trigger!r} is not a trigger: give a cron expression, every=…, or an object with "
+                "get_next_fire_time"
             )
         if getattr(self.trigger, "jitter", None):
-            raise InvalidPolicy("a trigger's own jitter gives each process other slots; use the schedule's jitter=…")
+            raise InvalidPolicy(
+                "the jitter of an APScheduler trigger gives each process different slots; use the schedule's jitter=…"
+            )
 
     def after(self, instant: datetime) -> datetime | None:
         now = instant + timedelta(microseconds=1)
@@ -187,7 +195,7 @@ class Adapted:
             if later is not None and later <= found:
                 break
             found = later
-        raise InvalidPolicy(f"{self.trigger}: its times do not go on")
+        raise InvalidPolicy(f"the times of trigger {self.trigger} do not advance")
 
     def __str__(self) -> str:
         return str(self.trigger)
@@ -195,7 +203,7 @@ class Adapted:
 
 @dataclass(frozen=True)
 class Described:
-    """A trigger whose code is not here: what it says of itself, and no more."""
+    """A stored trigger whose code this process does not have. It has a description, and is never due."""
 
     text: str
 
@@ -207,27 +215,27 @@ class Described:
 
 
 def in_words(trigger: Trigger) -> str:
-    """As one would say it: 'At 06:00 on Monday through Friday, Europe/Berlin'."""
+    """Describe a trigger in plain English: 'At 06:00 on Monday through Friday, Europe/Berlin'."""
     if not isinstance(trigger, Cron):
         return str(trigger)
-    said = CronSim(trigger.expression, datetime(2000, 1, 1)).explain()  # noqa: DTZ001 - a wall clock without a zone
-    return f"{said}, {trigger.tz}"
+    text = CronSim(trigger.expression, datetime(2000, 1, 1)).explain()  # noqa: DTZ001 - a wall clock without a zone
+    return f"{text}, {trigger.tz}"
 
 
 def between(trigger: Trigger, after: datetime, until: datetime, *, most: int) -> tuple[list[datetime], bool]:
-    """The slots in (after, until], oldest first; of more than `most` the latest, and whether any were left out.
+    """Return the slots in (after, until], oldest first: at most the latest `most`, and whether any were left out.
 
-    We look back from `until` in growing windows: a pause of a year costs no more than one of a day.
+    It searches back from `until` in growing periods, so a pause of a year costs no more than one of a day.
     """
-    window = timedelta(minutes=1)
+    period = timedelta(minutes=1)
     while True:
-        begin = max(after, until - window)
-        found = list(_forward(trigger, begin, until))
-        if len(found) > most:
-            return found[-most:], True
+        begin = max(after, until - period)
+        slots = list(_forward(trigger, begin, until))
+        if len(slots) > most:
+            return slots[-most:], True
         if begin == after:
-            return found, False
-        window *= 2
+            return slots, False
+        period *= 2
 
 
 def _forward(trigger: Trigger, after: datetime, until: datetime) -> Iterator[datetime]:
@@ -245,12 +253,12 @@ def _fields_of(nickname: str) -> str:
         return NICKNAMES[nickname.strip().lower()]
     except KeyError:
         raise InvalidPolicy(
-            f"{nickname!r} is no nickname of cron: write {', '.join(NICKNAMES)}, or five fields"
+            f"{nickname!r} is not a cron nickname: write {', '.join(NICKNAMES)}, or five fields"
         ) from None
 
 
 def dump(trigger: Trigger) -> dict[str, Any]:
-    """A trigger as it is stored, so that a process without its code can read it."""
+    """Return a trigger as it is stored, so that a process without its code can read it."""
     match trigger:
         case Cron(expression, tz):
             return {"cron": expression, "tz": tz}
@@ -268,5 +276,5 @@ def load(stored: dict[str, Any]) -> Trigger:
             case {"every": seconds}:
                 return Every(timedelta(seconds=seconds))
     except InvalidPolicy:
-        pass  # written by another version, or with other time zones than here
+        pass  # stored by another version, or with a time zone that this host doesn't have
     return Described(str(stored.get("text", stored)))

@@ -1,1 +1,1 @@
-"""Figures: rollups of what ended, gauges of what waits, failures in groups."""
+"""Statistics: rollups of finished runs, gauges of waiting and running ones, and groups of failures."""

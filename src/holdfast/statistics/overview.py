@@ -1,4 +1,4 @@
-"""Statistics: how it goes, in numbers. Every question reads a bounded number of rows, however much has ended."""
+"""Overview: queues, workers and recent throughput. It reads a bounded number of rows, however long the history."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from holdfast.store import counters
 from holdfast.store.transaction import Transaction
 from holdfast.values.histograms import Histogram
 from holdfast.values.queues import Queue
-from holdfast.values.statistics import Count, Counter, Figures, JobTotals, Overview, Pace, Times
+from holdfast.values.statistics import Count, Counter, JobTotals, Metrics, Overview, Throughput, Times
 
-NEWEST = 2_000  # outcomes from which it is told how it goes just now
+NEWEST = 2_000  # how many of the newest outcomes the throughput is computed from
 
 
 RECENT = timedelta(minutes=5)
@@ -30,46 +30,46 @@ BAD = ("failed", "timed_out")
 
 
 def overview(tx: Transaction) -> Overview:
-    """How it stands and goes now."""
+    """Return the current state of the queues and workers, and the recent throughput."""
     return Overview(**_overview(tx))
 
 
-def figures(tx: Transaction) -> Figures:
-    """The overview with all totals and counters, for a system that keeps figures itself."""
-    return Figures(**_overview(tx), totals=tuple(rollups.totals(tx, limit=TOTALS)), counters=counters.read(tx))
+def metrics(tx: Transaction) -> Metrics:
+    """Return the overview with all totals and counters, for a monitoring system."""
+    return Metrics(**_overview(tx), totals=tuple(rollups.totals(tx, limit=TOTALS)), counters=counters.read(tx))
 
 
 def _overview(tx: Transaction) -> dict[str, Any]:
-    found, alive = list_queues(tx), workers.live(tx)
+    queues, alive = list_queues(tx), workers.live(tx)
     return {
         "at": tx.now,
-        "queues": tuple(found),
-        "queued": sum(queue.queued for queue in found),
-        "more": any(queue.more for queue in found),
-        "oldest_waiting": oldest_waiting(tx, found),
-        "running": sum(queue.running for queue in found),
+        "queues": tuple(queues),
+        "queued": sum(queue.queued for queue in queues),
+        "more": any(queue.more for queue in queues),
+        "oldest_waiting": oldest_waiting(tx, queues),
+        "running": sum(queue.running for queue in queues),
         "capacity": sum(worker.concurrency for worker in alive),
         "workers": len(alive),
-        "paused": tuple(queue.name for queue in found if queue.paused_at is not None),
+        "paused": tuple(queue.name for queue in queues if queue.paused_at is not None),
         "pace": pace(tx),
     }
 
 
 def oldest_waiting(tx: Transaction, queues: Sequence[Queue]) -> timedelta | None:
-    """How long the oldest ready run of these queues has been there."""
+    """Return the age of the oldest ready run of these queues."""
     since = min((queue.oldest_ready_at for queue in queues if queue.oldest_ready_at is not None), default=None)
     return None if since is None else max(tx.now - since, timedelta(0))
 
 
-def pace(tx: Transaction) -> Pace:
-    """From what ended in the last minutes, or the newest of it."""
+def pace(tx: Transaction) -> Throughput:
+    """Return the throughput of the last minutes, computed from at most the NEWEST outcomes."""
     rows = tx.all("find_latest", since=tx.now - RECENT, limit=NEWEST)
-    # Where they were cut off, the oldest instant may not be whole.
+    # If there were more rows, some of the oldest instant may be missing: leave that instant out.
     since = rows[-1]["finished_at"] if len(rows) == NEWEST else tx.now - RECENT
     rows = [row for row in rows if row["finished_at"] > since]
     seconds = max((tx.now - since).total_seconds(), 0.001)
     good, bad = (sum(row["state"] in states for row in rows) for states in (("succeeded",), BAD))
-    return Pace(
+    return Throughput(
         runs=len(rows),
         since=since,
         per_second=len(rows) / seconds,
@@ -80,35 +80,35 @@ def pace(tx: Transaction) -> Pace:
 
 
 def jobs(tx: Transaction) -> list[JobTotals]:
-    """Every job and queue of which anything has been counted."""
-    found: dict[tuple[str, str], dict[str, Count]] = defaultdict(dict)
+    """Return the totals of every job and queue that has finished runs."""
+    by_job: dict[tuple[str, str], dict[str, Count]] = defaultdict(dict)
     for job, queue, state, count in rollups.totals(tx, limit=TOTALS):
-        found[job, queue][state] = count
-    return [_totals(job, queue, states) for (job, queue), states in sorted(found.items())]
+        by_job[job, queue][state] = count
+    return [_totals(job, queue, states) for (job, queue), states in sorted(by_job.items())]
 
 
 def counted(tx: Transaction) -> list[Counter]:
-    """Every counter, those that were never used at nothing."""
-    found = counters.read(tx)
-    used = {name for name, _ in found}
-    found |= {(name, ""): 0 for name in counters.NAMES if name not in used}
-    return [Counter(name=name, label=label, value=value) for (name, label), value in sorted(found.items())]
+    """Return every counter; those that were never used are 0."""
+    values = counters.read(tx)
+    used = {name for name, _ in values}
+    values |= {(name, ""): 0 for name in counters.NAMES if name not in used}
+    return [Counter(name=name, label=label, value=value) for (name, label), value in sorted(values.items())]
 
 
 def times(histogram: Histogram) -> Times:
-    """A histogram in five numbers."""
+    """Summarise a histogram in five numbers."""
     count = histogram.count
     p50, p95, p99 = (histogram.quantile(fraction) for fraction in (0.5, 0.95, 0.99))
     return Times(count=count, mean=histogram.seconds / count if count else None, p50=p50, p95=p95, p99=p99)
 
 
 def total(counts: Iterable[Count]) -> Count:
-    """All of these together."""
+    """Add up these counts."""
     return sum(counts, start=Count())
 
 
 def _exactly(durations: Iterable[float]) -> Times:
-    """The same of all there is."""
+    """Summarise durations exactly, without a histogram."""
     ordered = sorted(max(one, 0.0) for one in durations)
     if not ordered:
         return times(Histogram())

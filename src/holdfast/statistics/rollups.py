@@ -1,10 +1,11 @@
-"""Tallies: what ended, counted after the fact, a slice of time after the other.
+"""Rollups: counts of finished runs, written afterwards, one slice of time after another.
 
-    outcomes ──[mark, now − lag)──▶ tallies, by the minute, ten minutes, the hour and since the beginning
+    outcomes ──[watermark, now − lag)──▶ rollups by minute, ten minutes, hour and in all
 
-Nothing is added to the finish of a run. A slice is counted by whoever moves the mark from where it saw it: any number
-may try, one does, and what it writes is committed together with the mark. All that ended in one instant is in one
-slice. What waited is timed until its first start (or its end, if it never started), what ran from its last one.
+So finishing a run costs nothing extra. Several processes may try to count a slice: the one that moves the watermark has
+counted it, and commits the rollups together with the watermark. All runs that ended at the same instant are in one
+slice. A run's waiting time lasts until its first start (or its end, if it never started), its running time from its
+last start to its end.
 """
 
 from __future__ import annotations
@@ -19,39 +20,43 @@ from holdfast.store.transaction import Row, Transaction
 from holdfast.values import histograms
 from holdfast.values.statistics import Count
 
-MARK = "tallies"
+MARK = "rollups"
 LAG = timedelta(seconds=15)
-"""An outcome bears the time at which its transaction began; by then it has been committed, or the database can tell."""
+"""How long to wait before counting an outcome, which has the time at which its transaction began.
+
+After this time the transaction has been committed, or the database reports it as still open."""
 MARGIN = timedelta(seconds=1)
-"""A transaction's own time may be a little before the one that the database has for its beginning."""
+"""By how much the time of a transaction may precede the start that the database reports for it."""
 PATIENCE = timedelta(minutes=10)
-"""For so long a transaction that stays open is waited for."""
+"""The longest time to wait for a transaction that stays open."""
 SLICE = 5000
 FARTHEST = timedelta(hours=24)
-"""What ended longer ago than this when the first tally is made is not counted."""
+"""Runs that ended longer than this before the first rollup are not counted."""
 ALL = "*"
 KEPT = {1: timedelta(days=2), 10: timedelta(days=14), 60: timedelta(days=30)}
-"""By the grain, in minutes: for how long it is kept."""
+"""How long rollups are kept, by their grain in minutes."""
 TOTAL = 0
-"""The grain of what is counted since the beginning, and kept for ever."""
+"""The grain of the totals of all time, which are kept forever."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Group(NamedTuple):
-    """What is counted together."""
+    """The key of one rollup: finished runs with the same values are counted together."""
 
     grain: int
     job: str
     queue: str
-    since_at: datetime
+    bucket_at: datetime
     state: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slice:
-    """What ended from `since` to before `before`, a row for those that went together; `cut` says that more has ended
-    since, and can be counted too."""
+    """The runs that ended from `since` to before `before`; runs with the same times share a row.
+
+    `cut` is true if more runs have ended since and can be counted, too.
+    """
 
     since: datetime
     before: datetime
@@ -60,18 +65,18 @@ class Slice:
 
 
 def mark(tx: Transaction) -> datetime | None:
-    """Up to when everything is counted; None if nothing ever was."""
-    row = tx.one("find_mark", name=MARK)
+    """Return the time up to which everything is counted, or None if nothing has been counted yet."""
+    row = tx.one("find_watermark", name=MARK)
     return None if row is None else row["done_at"]
 
 
 def begin(tx: Transaction) -> None:
-    """Say where counting begins, unless someone has."""
-    tx.put("insert_mark", name=MARK, now=tx.now - FARTHEST)
+    """Set the time from which runs are counted, unless it is set already."""
+    tx.put("insert_watermark", name=MARK, now=tx.now - FARTHEST)
 
 
 def read(tx: Transaction, since: datetime, *, limit: int = SLICE) -> Slice | None:
-    """The next slice: up to `limit` runs, or all of one instant if it has more; None if its time has not come."""
+    """Read the next slice: up to `limit` runs, or all of one instant if it has more; None if it is too early."""
     before = tx.now - LAG
     if since >= before:
         return None
@@ -82,10 +87,10 @@ def read(tx: Transaction, since: datetime, *, limit: int = SLICE) -> Slice | Non
     rows = tx.all("find_slice", since=since, before=before, limit=limit + 1)
     cut = sum(row["runs"] for row in rows) > limit
     if cut:
-        # The last instant may go on beyond what was read: it is for the next slice.
+        # There may be more runs of the last instant than were read: leave it to the next slice.
         before = rows[-1]["finished_at"]
         if rows[0]["finished_at"] == before:
-            # One instant alone has more: as much as a transaction ended.
+            # A single instant has more than `limit` runs, all ended by one transaction: read all of them.
             before += timedelta(microseconds=1)
             rows = tx.all("find_slice", since=since, before=before, limit=2**31 - 1)
         rows = [row for row in rows if row["finished_at"] < before]
@@ -93,8 +98,8 @@ def read(tx: Transaction, since: datetime, *, limit: int = SLICE) -> Slice | Non
 
 
 def write(tx: Transaction, piece: Slice) -> bool:
-    """Count a slice, for good; False if someone else has, or something has been added to it since it was read."""
-    if not _is_whole(tx, piece) or not tx.run("set_mark", name=MARK, since=piece.since, before=piece.before):
+    """Count a slice; return False if another process has counted it, or if it has changed since it was read."""
+    if not _is_whole(tx, piece) or not tx.run("set_watermark", name=MARK, since=piece.since, before=piece.before):
         return False
     counted = count(piece.rows)
     if counted:
@@ -103,7 +108,7 @@ def write(tx: Transaction, piece: Slice) -> bool:
 
 
 def _open_for(tx: Transaction) -> timedelta:
-    """How far back something may still be committed, as far as the database can tell."""
+    """Return the age of the oldest open transaction, as far as the database reports it."""
     row = tx.one("find_open_for")
     seconds = None if row is None else row["seconds"]
     return timedelta(0) if seconds is None else min(timedelta(seconds=seconds) + MARGIN, PATIENCE)
@@ -115,7 +120,7 @@ def _is_whole(tx: Transaction, piece: Slice) -> bool:
 
 
 def count(rows: Iterable[Row]) -> dict[Group, Count]:
-    """Runs that ended, by the minute."""
+    """Count finished runs by minute, job, queue and state."""
     waited: dict[Group, list[tuple[float, int]]] = defaultdict(list)
     ran: dict[Group, list[tuple[float, int]]] = defaultdict(list)
     runs: dict[Group, int] = defaultdict(int)
@@ -133,8 +138,8 @@ def count(rows: Iterable[Row]) -> dict[Group, Count]:
 
 
 def waited_for(row: Row) -> float | None:
-    """Seconds until a run's first start, or its end if it never started; None where its first start is not known."""
-    until = {0: row["finished_at"], 1: row["started_at"]}.get(row["attempt"])
+    """Return the seconds until a run's first start, or its end if it never started; None if that is not known."""
+    until = {0: row["finished_at"], 1: row["started_at"]}.get(row["claim"])
     if until is None:
         return None
     waited: timedelta = until - row["created_at"]
@@ -142,7 +147,7 @@ def waited_for(row: Row) -> float | None:
 
 
 def ran_for(row: Row) -> float | None:
-    """Seconds from a run's last start to its end; None if it never started."""
+    """Return the seconds from a run's last start to its end, or None if it never started."""
     if row["started_at"] is None:
         return None
     ran: timedelta = row["finished_at"] - row["started_at"]
@@ -152,21 +157,21 @@ def ran_for(row: Row) -> float | None:
 def series(
     tx: Transaction, pairs: Sequence[tuple[str, str]], *, grain: int, since: datetime, limit: int
 ) -> list[tuple[datetime, str, Count]]:
-    """What was counted of these jobs and queues since then, the newest first: when, in which state, and how much."""
+    """Return the rollups of these jobs and queues since an instant, newest first: time, state and count."""
     rows = [{"job": job, "queue": queue} for job, queue in pairs]
-    found = tx.all("read_tallies", rows=rows, grain=grain, since=since, before=tx.now, limit=limit) if rows else []
-    return [(row["since_at"], row["state"], Count.of(row)) for row in found]
+    found = tx.all("read_rollups", rows=rows, grain=grain, since=since, before=tx.now, limit=limit) if rows else []
+    return [(row["bucket_at"], row["state"], Count.of(row)) for row in found]
 
 
 def totals(tx: Transaction, *, limit: int) -> list[tuple[str, str, str, Count]]:
-    """Everything since the beginning: job, queue, state, and how much."""
+    """Return the totals of all time: job, queue, state and count."""
     return [(row["job"], row["queue"], row["state"], Count.of(row)) for row in tx.all("list_totals", limit=limit)]
 
 
 def forget(tx: Transaction, *, limit: int) -> int:
-    """Remove up to so many of each grain that have been kept long enough; how many."""
+    """Delete up to `limit` rollups of each grain that are past their retention, and return how many."""
     return sum(
-        tx.run("delete_old_tallies", grain=grain, before=tx.now - kept, limit=limit) for grain, kept in KEPT.items()
+        tx.run("delete_old_rollups", grain=grain, before=tx.now - kept, limit=limit) for grain, kept in KEPT.items()
     )
 
 
@@ -174,20 +179,20 @@ def _add(tx: Transaction, counted: Mapping[Group, Count]) -> None:
     added: dict[Group, Count] = defaultdict(Count)
     for group, number in counted.items():
         for grain in KEPT:
-            since_at = floor(group.since_at, grain)
-            added[group._replace(grain=grain, since_at=since_at)] += number
-            added[Group(grain, ALL, ALL, since_at, group.state)] += number
-        added[group._replace(grain=TOTAL, since_at=_EPOCH)] += number
+            bucket_at = floor(group.bucket_at, grain)
+            added[group._replace(grain=grain, bucket_at=bucket_at)] += number
+            added[Group(grain, ALL, ALL, bucket_at, group.state)] += number
+        added[group._replace(grain=TOTAL, bucket_at=_EPOCH)] += number
     keys = [group._asdict() for group in sorted(added)]
-    there = {Group(*(row[name] for name in Group._fields)): Count.of(row) for row in tx.all("find_tallies", rows=keys)}
+    there = {Group(*(row[name] for name in Group._fields)): Count.of(row) for row in tx.all("find_rollups", rows=keys)}
     rows = [(group, group._asdict() | (there.get(group, Count()) + added[group]).row()) for group in sorted(added)]
     if new := [row for group, row in rows if group not in there]:
-        tx.put("insert_tallies", rows=new)
+        tx.put("insert_rollups", rows=new)
     if known := [row for group, row in rows if group in there]:
-        tx.put("set_tallies", rows=known)
+        tx.put("set_rollups", rows=known)
 
 
 def floor(at: datetime, minutes: int) -> datetime:
-    """When the span of so many minutes began in which this lies."""
+    """Round an instant down to a multiple of so many minutes."""
     span = timedelta(minutes=minutes)
     return at - (at - _EPOCH) % span

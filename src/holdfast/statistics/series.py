@@ -1,4 +1,4 @@
-"""Series: what ended, point by point, from the tallies."""
+"""Series: finished runs over time, read from the rollups."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ LONGEST = max(rollups.KEPT.values())
 
 
 def of(tx: Transaction, span: timedelta, *, job: str | None, queue: str | None) -> Series:
-    """What ended in the last `span`, point by point; the points are as fine as 300 of them allow."""
+    """Return the runs that ended in the last `span`, in at most 300 points."""
     if not isinstance(span, timedelta) or not timedelta(minutes=1) <= span <= LONGEST:
-        raise InvalidArguments(f"span={span!r}: statistics are kept for {LONGEST.days} days; ask for a minute or more")
+        raise InvalidArguments(f"span must be a timedelta from one minute to {LONGEST.days} days, not {span!r}")
     grain = next((one for one in rollups.KEPT if span <= POINTS * timedelta(minutes=one)), max(rollups.KEPT))
     steps = -(-span // (POINTS * timedelta(minutes=grain)))
     step = steps * timedelta(minutes=grain)
@@ -30,15 +30,15 @@ def of(tx: Transaction, span: timedelta, *, job: str | None, queue: str | None) 
     pairs = [(ALL, ALL)] if job is None and queue is None else _pairs(tx, job, queue)
     found = rollups.series(tx, pairs, grain=grain, since=since, limit=READ)
     points: dict[datetime, dict[str, Count]] = defaultdict(lambda: defaultdict(Count))
-    for since_at, state, count in found:
-        points[since + (since_at - since) // step * step][state] += count
+    for bucket_at, state, count in found:
+        points[since + (bucket_at - since) // step * step][state] += count
     if len(found) == READ:
-        points.pop(min(points))  # it may not be whole
+        points.pop(min(points))  # some of its rollups may not have been read
     return Series(since=since, until=tx.now, step=step, points=tuple(_point(at, points[at]) for at in sorted(points)))
 
 
 def _pairs(tx: Transaction, job: str | None, queue: str | None) -> list[tuple[str, str]]:
-    """The jobs and queues that are meant; the busiest, if there are too many."""
+    """Return the matching pairs of job and queue; the busiest ones if there are too many."""
     if job is not None and queue is not None:
         return [(job, queue)]
     runs: dict[tuple[str, str], int] = defaultdict(int)

@@ -1,4 +1,4 @@
-"""hf.statistics: how it goes, in numbers."""
+"""hf.statistics: overview, throughput, failures and health."""
 
 from __future__ import annotations
 
@@ -12,73 +12,80 @@ from holdfast.statistics import failures, gauges, overview, rollups, series
 from holdfast.store.transaction import Transaction
 from holdfast.support.errors import HoldfastError
 from holdfast.support.validation import check_limit, job_name
-from holdfast.values.statistics import Counter, FailureGroup, Figures, JobTotals, Overview, Sample, Series
+from holdfast.values.statistics import Counter, FailureGroup, Gauge, JobTotals, Metrics, Overview, Series
 
 T = TypeVar("T")
 
-TICKS, LEAST = 5, 5.0
-"""A worker has looked for work so many ticks ago at most, or so many seconds where those are shorter."""
+POLLS, LEAST = 5, 5.0
+"""A worker is healthy if it polled within this many poll intervals, or this many seconds if that is longer."""
 
 
 class Statistics:
-    """What one Holdfast's database says of its work. Every answer costs the same, however much has ended."""
+    """Statistics of one Holdfast. Every method reads a bounded number of rows, however long the history is."""
 
     def __init__(self, runtime: Runtime, polls: Mapping[str, float]) -> None:
         self._runtime, self._polls = runtime, polls
 
     def overview(self) -> Overview:
-        """The queues, the oldest run that is ready, running against capacity, and how it goes just now."""
+        """Return the queues, the age of the oldest ready run, running runs and capacity, and recent throughput."""
         return self._read(overview.overview)
 
     def series(self, span: timedelta, *, job: Job[..., Any] | str | None = None, queue: str | None = None) -> Series:
-        """What ended in the last `span` (up to 30 days), point by point, at most 300 of them.
+        """Return the runs that ended in the last `span` (up to 30 days), in at most 300 points.
 
-        It is counted in the background, some 20 seconds behind.
+        Runs are counted in the background, about 20 seconds after they end.
         """
         name = None if job is None else job_name(job)
         return self._read(lambda tx: series.of(tx, span, job=name, queue=queue))
 
-    def samples(self, span: timedelta) -> list[Sample]:
-        """How much waited and ran in the last `span` (up to 2 days), minute by minute, the oldest first.
+    def gauges(self, span: timedelta) -> list[Gauge]:
+        """Return how many runs waited and ran in each minute of the last `span` (up to 2 days), oldest first.
 
-        A worker takes them. Where nothing waited and nothing ran, one sample stands for all minutes until the next.
+        Workers store these gauges. While nothing waits and nothing runs, one gauge stands for all minutes until the
+        next.
         """
         kept = max(timedelta(0), min(span, gauges.KEPT))
         most = int(kept / gauges.MINUTE) + 2
         return self._read(lambda tx: list(reversed(gauges.since(tx, tx.now - kept, limit=most))))
 
     def failures(self, *, limit: int = 20) -> list[FailureGroup]:
-        """The newest 1,000 failures in groups that look alike, the largest first."""
+        """Return the newest 1,000 failures, grouped by similar errors, largest group first."""
         check_limit(limit)
         return self._read(lambda tx: failures.groups(tx, limit=limit))
 
     def jobs(self) -> list[JobTotals]:
-        """What has been counted of each job and queue since the beginning."""
+        """Return the totals of all time for each job and queue."""
         return self._read(overview.jobs)
 
-    def figures(self) -> Figures:
-        """The overview, totals and counters in one read: what /metrics tells."""
-        return self._read(overview.figures)
+    def metrics(self) -> Metrics:
+        """Return the overview, totals and counters in one read, as /metrics exports them."""
+        return self._read(overview.metrics)
 
-    def troubles(self) -> list[str]:
-        """Why this process can't do its work, if so: the database does not answer, or a worker of it does not look."""
+    def health(self) -> list[str]:
+        """Return why this process is not ready, or an empty list if it is.
+
+        It is not ready if the database does not answer, or if one of its workers has stopped polling.
+        """
         try:
             self._runtime.read(rollups.mark)
         except HoldfastError as error:
             return [f"the database does not answer ({error.code})"]
-        now, patience = self._runtime.clock.elapsed(), max(TICKS * self._runtime.settings.tick.total_seconds(), LEAST)
+        now, patience = (
+            self._runtime.clock.elapsed(),
+            max(POLLS * self._runtime.settings.poll_interval.total_seconds(), LEAST),
+        )
         return [
-            f"worker {name} has not looked for work for {now - polled:.1f} s"
+            f"worker {name} has not polled for {now - polled:.1f} s"
             for name, polled in sorted(self._polls.items())
             if now - polled > patience
         ]
 
     def counters(self) -> list[Counter]:
-        """Lost leases, takeovers, refusals, missed slots: what no row proves."""
+        """Return the counters of events that leave no row: lost leases, takeovers, refusals, missed slots."""
         return self._read(overview.counted)
 
     def _read(self, verb: Callable[[Transaction], T]) -> T:
-        """Run a verb that must never read more than it was asked for."""
+        """Run a read with index scans only, so that it never reads a whole table."""
 
         def by_index(tx: Transaction) -> T:
             tx.one("read_by_index")

@@ -1,1 +1,1 @@
-"""The store: the only package that speaks SQL."""
+"""The store: the only package that executes SQL."""

@@ -1,4 +1,4 @@
-"""Connect: from a URL (or a SQLAlchemy engine) to the store behind it."""
+"""Connect: opens the store for a URL or a SQLAlchemy engine."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def open_store(settings: Settings, *, engine: Any, clock: Clock, ids: Ids) -> Store:
-    """A store that has not connected yet."""
+    """Return a store that has not connected yet."""
     url, make = (settings.url, None) if engine is None else _from_engine(engine)
     dialect = _dialect(url, settings, make)
     queries = Queries(dialect.name, prefix=prefix(settings, dialect), style=dialect.style)
@@ -34,17 +34,17 @@ def open_store(settings: Settings, *, engine: Any, clock: Clock, ids: Ids) -> St
         busy_timeout=settings.busy_timeout,
     )
     django_bridge.remember()
-    store.check = lambda: django_bridge.keep_away(url)
+    store.check = lambda: django_bridge.refuse_real_database(url)
     return store
 
 
 def prefix(settings: Settings, dialect: Dialect) -> str:
-    """What stands in place of `holdfast_` in every statement."""
+    """Return the prefix that replaces `holdfast_` in every statement."""
     if settings.schema_name is None:
-        return settings.prefix
+        return settings.table_prefix
     if not dialect.has_schemas:
-        raise InvalidSetting("schema_name: this database has no schemas; use prefix")
-    return f"{settings.schema_name}.{settings.prefix}"
+        raise InvalidSetting("schema_name: this database has no schemas; use table_prefix")
+    return f"{settings.schema_name}.{settings.table_prefix}"
 
 
 def _dialect(url: str, settings: Settings, make: Callable[[], Any] | None) -> Dialect:
@@ -82,7 +82,7 @@ def _import(module: str) -> Any:
 
 
 def _from_engine(engine: Any) -> tuple[str, Callable[[], Any] | None]:
-    """A SQLAlchemy engine's own connections, taken out of its pool; an async engine lends only its URL."""
+    """Return the engine's URL, and a function that takes a connection out of its pool; None for an async engine."""
     sync = getattr(engine, "sync_engine", None)
     url = (sync or engine).url.render_as_string(hide_password=False)
     if sync is not None:
@@ -98,13 +98,13 @@ def _from_engine(engine: Any) -> tuple[str, Callable[[], Any] | None]:
 
 
 def file_of(url: str) -> Path | None:
-    """The file behind an embedded database's URL; None where there is a server."""
+    """Return the file of an embedded database's URL; None for a server."""
     scheme, _, rest = url.partition("://")
     return Path(_sqlite_path(rest)).absolute() if scheme.split("+")[0] == "sqlite" else None
 
 
 def hidden(url: str) -> str:
-    """The URL for people to see: without what stands before the @, nor a password among its parameters."""
+    """Return the URL without its user, password and password parameters, to show to people."""
     scheme, _, rest = url.partition("://")
     shown = f"{scheme}://…@{rest.rpartition('@')[2]}" if "@" in rest else url
     return re.sub(r"(?i)([?&;](?:password|pwd|sslpassword)=)[^&;]*", r"\1…", shown)

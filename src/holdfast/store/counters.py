@@ -1,13 +1,13 @@
-"""Counters: what no row proves, counted in memory and written now and then.
+"""Counters: counts of things that leave no row, collected in memory and written about once a second.
 
-lease_lost                 a worker lost a run that it had in hand
-taken_over                 a run was taken from a worker that was lost
-worker_startup_recovery    of those, by a worker that cleared up after its predecessor when it started
+lease_lost                 a worker lost the lease of a run that it was executing
+takeover                   a run was taken over from a lost worker
+startup_takeover           a takeover by a worker that recovered the runs of its predecessor when it started
 queue_rejected             a submission was refused because its queue (the label) was full
-slot_missed                a slot of a schedule (the label) came due and nobody was there in time
+slot_missed                a slot of a schedule (the label) was due and no worker claimed it in time
 
-What a process has not written when it is killed is lost, and a write whose reply was lost is counted twice: these are
-for rates and alarms, not for books.
+The counts are approximate: a killed process loses the counts that it has not written, and a write whose reply was lost
+counts twice. Use them for rates and alarms.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
 
 NAMES = (
     "lease_lost",
-    "taken_over",
-    "worker_startup_recovery",
+    "takeover",
+    "startup_takeover",
     "queue_rejected",
     "slot_missed",
 )
 EVERY = 1.0  # seconds between two writes of one process
-MOST = 10_000  # rows that are read; names times labels
+MAX_ROWS = 10_000  # rows that are read: names times labels
 
 Key: TypeAlias = tuple[str, str]
-"""A counter's name, and what it is about (empty if there is only one)."""
+"""A counter's name and its label, which is empty if the counter has no labels."""
 
 
 class Counters:
-    """What one process has counted and not yet written. Safe to use from any thread."""
+    """The counts that this process has not written yet. Safe to use from any thread."""
 
     def __init__(self, store: Store) -> None:
         self._store, self._clock = store, store.clock
@@ -55,20 +55,22 @@ class Counters:
             self._pending[name, label] += count
 
     def add_all(self, counted: Iterable[Key] | Mapping[Key, int]) -> None:
-        """What a transaction counted, now that it is committed, or what could not be written."""
+        """Add the counts of a committed transaction, or those that could not be written."""
         with self._lock:
             self._pending.update(counted)
 
     def flush(self, *, at_once: bool = False) -> None:
-        """Write what is pending; unless `at_once`, no sooner than a second after the last time. What can't be written
-        stays for the next time, and is no fault of whoever came by."""
+        """Write the pending counts; unless `at_once`, not sooner than a second after the last write.
+
+        Counts that can't be written stay pending, and the caller gets no error.
+        """
         if not self._pending or not (at_once or self._clock.elapsed() - self._written >= EVERY):
             return
         with self._lock:
             taken, self._pending = self._pending, Counter()
             self._written = self._clock.elapsed()
         if not taken:
-            return  # another thread came first
+            return  # another thread has written them
         try:
             self._store.do(lambda tx: write(tx, taken))
         except Exception:
@@ -76,12 +78,12 @@ class Counters:
 
 
 def write(tx: Transaction, counts: Mapping[Key, int]) -> None:
-    """Count so many more."""
+    """Add these counts to the stored counters."""
     rows = [{"name": name, "label": label, "count": count} for (name, label), count in sorted(counts.items())]
     tx.put("insert_counters", rows=[{"name": row["name"], "label": row["label"]} for row in rows])
     tx.put("set_counters", rows=rows)
 
 
 def read(tx: Transaction) -> dict[Key, int]:
-    """Every counter that was ever used."""
-    return {(row["name"], row["label"]): row["value"] for row in tx.all("list_counters", limit=MOST)}
+    """Return every counter that was ever used."""
+    return {(row["name"], row["label"]): row["value"] for row in tx.all("list_counters", limit=MAX_ROWS)}

@@ -1,8 +1,8 @@
 """The SQLite database file: created before SQLite opens it, and watched while it is open.
 
-Closing any descriptor of a file drops every POSIX lock that the process holds on it. Without those locks, another
-program that closes the database takes itself for the last one and deletes the `-wal` with everything in it. So nothing
-here opens the database, its `-wal` or its `-shm`: `stat` and `/proc/self/fdinfo` tell all that is needed.
+Closing any descriptor of a file releases every POSIX lock that the process holds on it. Without those locks, another
+program that closes the database assumes it is the last user and deletes the `-wal` with all its commits. So this module
+never opens the database, its `-wal` or its `-shm`; it uses `stat` and `/proc/self/fdinfo` instead.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from holdfast.support.errors import StoreRefused, StoreUnsafe
 
 CHECK_LOCKS_EVERY = 1.0  # seconds
 FILES = "/proc/self/fd"
-WRITE_LOCK = 120  # the byte of the `-shm` that SQLite locks while it writes
+WRITE_LOCK = 120  # the byte of the `-shm` file that SQLite locks while it writes
 NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "fuse.sshfs", "fuse.glusterfs"})
 
 Identity = tuple[int, int]
@@ -28,7 +28,7 @@ Identity = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """What a connection has open; `link` leads to its log under /proc, where there is one."""
+    """The files that a connection has open; `link` is the link to its log in /proc, if there is one."""
 
     database: Identity | None
     wal: Identity | None
@@ -39,7 +39,7 @@ class DatabaseFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.unsafe: StoreUnsafe | None = None
-        """Why nothing may be written any more, once that is so."""
+        """The error that says why nothing may be written any more; None while writing is safe."""
         self._database, self._wal, self._shm = str(path), f"{path}-wal", f"{path}-shm"
         self._creating = threading.Lock()
         self._open: dict[int, Files] = {}
@@ -47,7 +47,10 @@ class DatabaseFile:
         self._locks_checked_at = 0.0
 
     def create(self) -> None:
-        """Create the file, for its owner alone, unless it exists. Before the first connection: this closes it again."""
+        """Create the file, readable only by its owner, unless it exists.
+
+        Call it before the first connection, because it opens and closes the file.
+        """
         with self._creating:
             try:
                 os.close(os.open(self._database, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
@@ -57,9 +60,9 @@ class DatabaseFile:
                 raise StoreRefused(f"can't open {self.path}: {error.strerror}") from error
 
     def opened(self, connection: Any, *, before: set[str]) -> None:
-        """Remember which files this connection has open; it has read from the database, so all of them exist.
+        """Remember which files this connection has open. It has read from the database, so all of them exist.
 
-        `before` are the process's open files from before it was made.
+        `before` is the set of files that the process had open before it made the connection.
         """
         files = self._files()
         links = [f"{FILES}/{number}" for number in open_files() - before]
@@ -72,9 +75,9 @@ class DatabaseFile:
         self._open.pop(id(connection), None)
 
     def check(self, connection: Any, *, committed: bool = False) -> None:
-        """Raise StoreUnsafe if this connection's files are no longer those in the folder, or our locks are gone.
+        """Raise StoreUnsafe if this connection's files were replaced or removed, or this process's locks are gone.
 
-        `committed` says that a transaction was just committed, which may have gone to a deleted log.
+        `committed` is true after a commit, which may have been written to a deleted log.
         """
         known = self._open.get(id(connection))
         if known is None:
@@ -85,10 +88,10 @@ class DatabaseFile:
             raise self.unsafe
 
     def _is_log(self, known: Files) -> bool:
-        """Whether the log in the folder is this one.
+        """Whether the connection's log is still the one in the folder.
 
-        The link to an open file tells where it is now, or that it is deleted. To `stat` the log instead would make the
-        next commit slower: Linux then writes down a new time of change for it.
+        The link in /proc shows the path of an open file, or that it was deleted. Calling `stat` on the log would make
+        the next commit slower, because Linux would then update its modification time.
         """
         if known.link is not None and _target(known.link) == self._wal:
             return True
@@ -98,12 +101,12 @@ class DatabaseFile:
         return _identity(self._database) == known and self._has_locks()
 
     def is_replaced(self, connection: Any) -> bool:
-        """Whether closing this connection would delete a `-wal` that belongs to someone else."""
+        """Whether closing this connection would delete the `-wal` of another database."""
         known = self._open.get(id(connection))
         return known is not None and known != self._files()
 
     def is_being_written_here(self) -> bool | None:
-        """Whether a connection of this process has the write lock; None where that can't be seen."""
+        """Whether a connection of this process has the write lock; None if the system does not tell."""
         if not self._locks_can_be_seen:
             return None
         shm = _identity(self._shm)
@@ -121,36 +124,36 @@ class DatabaseFile:
 
     @property
     def file_system(self) -> str | None:
-        """The kind of file system that the file is on, where Linux tells."""
+        """The type of the file system that the file is on; None if the system does not tell."""
         try:
             mounts = Path("/proc/self/mounts").read_text("utf-8", "replace").splitlines()
         except OSError:
             return None
-        found = [(fields[1], fields[2]) for line in mounts if len(fields := line.split()) > 2]
-        over = [(len(point), kind) for point, kind in found if self.path.is_relative_to(point)]
-        return max(over)[1] if over else None
+        mounted = [(fields[1], fields[2]) for line in mounts if len(fields := line.split()) > 2]
+        containing = [(len(point), kind) for point, kind in mounted if self.path.is_relative_to(point)]
+        return max(containing)[1] if containing else None
 
     def _problem(self, known: Files, *, committed: bool) -> StoreUnsafe:
         now = self._files()
         if known.database != now.database:
-            what = f"{self.path.name} was renamed, removed or replaced while it was open"
+            problem = f"{self.path.name} was renamed, removed or replaced while it was open"
             remedy = "Put the file back, or restart this process to use the new one"
         else:
             missing = "its -wal was removed" if known != now else "this process has lost its lock on it"
-            what = f"{self.path.name} is not safe to write: {missing}, because something closed or deleted the file"
+            problem = f"{self.path.name} is not safe to write: {missing}, because something closed or deleted the file"
             remedy = (
-                "Two SQLite libraries in one process do this: use one for both (sqlite_module=… of Holdfast, "
-                "module=… of create_engine). So does code that opens and closes the file itself. Then restart this "
+                "Two SQLite libraries in one process can cause this: use one for both (sqlite_module=… of Holdfast, "
+                "module=… of create_engine). Code that opens and closes the file itself can, too. Then restart this "
                 "process"
             )
-        said = "The transaction that just ended may be lost" if committed else "Nothing was written"
-        return StoreUnsafe(f"{what}. {said}. {remedy}")
+        consequence = "The transaction that just ended may be lost" if committed else "Nothing was written"
+        return StoreUnsafe(f"{problem}. {consequence}. {remedy}")
 
     def _files(self) -> Files:
         return Files(_identity(self._database), _identity(self._wal))
 
     def _has_locks(self) -> bool:
-        """Looked at once a second at most: to look at every open file costs more than to look at two."""
+        """Whether this process has its locks. Checked at most once a second, because it reads every open file."""
         now = time.monotonic()
         if not self._locks_can_be_seen or now < self._locks_checked_at + CHECK_LOCKS_EVERY:
             return True
@@ -158,11 +161,11 @@ class DatabaseFile:
         return self._holds_locks()
 
     def problem_of(self, pid: int) -> str | None:
-        """What another process of this host has lost, as far as Linux tells: its log, or its locks."""
+        """Say what another process of this host has lost: the file, its log or its locks; None if nothing."""
         files = f"/proc/{pid}/fd"
         targets = {_target(f"{files}/{number}") for number in open_files(files)}
         if f"{self._database} (deleted)" in targets:
-            return f"it writes to a {self.path.name} that was removed or replaced"
+            return f"it writes to an old {self.path.name} that was removed or replaced"
         if f"{self._wal} (deleted)" in targets:
             return f"it writes to a {self.path.name}-wal that was removed"
         if self._database in targets and not self._holds_locks(files):
@@ -170,10 +173,10 @@ class DatabaseFile:
         return None
 
     def _holds_locks(self, files: str = FILES) -> bool:
-        """Whether a process has its lock on the database and on the index of the log.
+        """Whether a process has its locks on the database and on the index of the log.
 
-        Each open file tells its own locks in one piece. `/proc/locks`, which lists those of the whole machine, is read
-        in several pieces, and while other processes lock and unlock, a line of ours may be in none of them.
+        The `fdinfo` of each open file lists its locks in a single read. `/proc/locks` lists those of the whole machine
+        and takes several reads, so a line can be missing while other processes lock and unlock.
         """
         wanted = {_identity(self._database), _identity(self._shm)}
         locked = set()
@@ -184,20 +187,20 @@ class DatabaseFile:
         return None not in wanted and locked == wanted
 
     def _refuse_hard_links(self) -> None:
-        found = os.stat(self._database)
-        if stat.S_ISREG(found.st_mode) and found.st_nlink > 1:
+        status = os.stat(self._database)
+        if stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
             raise StoreUnsafe(
-                f"{self.path.name} has {found.st_nlink} names (hard links). Each name would have a -wal of its own, "
+                f"{self.path.name} has {status.st_nlink} names (hard links). Each name would have a -wal of its own, "
                 "and the file would be corrupted. Nothing was opened. Find the other names with `find -samefile`, and "
                 "remove them"
             )
 
 
 def never_close(connection: Any) -> None:
-    """Keep a connection open until the process ends, because closing it would do harm.
+    """Keep a connection to a replaced file open until the process ends.
 
-    SQLite deletes the `-wal` by its name when it closes the last connection. If the file was replaced, that is the
-    `-wal` of another database. An extra reference keeps the connection open.
+    SQLite deletes the `-wal` by its name when it closes the last connection, and here that would be the `-wal` of
+    another database. An extra reference keeps the connection open.
     """
     import ctypes
 
@@ -205,7 +208,7 @@ def never_close(connection: Any) -> None:
 
 
 def open_files(files: str = FILES) -> set[str]:
-    """The numbers of a process's open files, where Linux tells."""
+    """Return the descriptor numbers of a process's open files; empty if the system does not tell."""
     try:
         return set(os.listdir(files))
     except OSError:
@@ -220,22 +223,25 @@ def _target(link: str) -> str | None:
 
 
 def _has_write_lock(about: str) -> bool:
-    """A lock is shown as `lock: 1: POSIX ADVISORY WRITE 4711 00:2a:33 120 120`: the last two are its bytes."""
+    """Whether SQLite's write lock is among the locks of an open file.
+
+    A line is `lock: 1: POSIX ADVISORY WRITE 4711 00:2a:33 120 120`; the last two numbers are the locked bytes.
+    """
     return any("WRITE" in lock and int(lock[-2]) <= WRITE_LOCK <= int(lock[-1]) for lock in _locks(about))
 
 
 def _locks(about: str) -> list[list[str]]:
-    """The words of each lock that a process has on an open file, by what `fdinfo` says about the file."""
+    """Return the words of each lock line in the `fdinfo` of an open file."""
     try:
         lines = Path(about).read_text("ascii", "replace").splitlines()
     except OSError:
-        return []  # closed in between
+        return []  # the file was closed meanwhile
     return [line.split() for line in lines if line.startswith("lock:")]
 
 
 def _identity(path: str) -> Identity | None:
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino

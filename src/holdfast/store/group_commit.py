@@ -1,7 +1,7 @@
-"""Group commit: calls that are made at the same time are done in one commit.
+"""Group commit: writes the items of concurrent callers in one commit.
 
-The caller that gets the lock does the work of every caller that waits for it, so a lone caller pays nothing extra and
-many callers pay one commit. An error of one item is its own: a batch that fails is halved down to that item.
+The caller that gets the lock does the work of all waiting callers. So a single caller pays nothing extra, and many
+callers share one commit. An error affects only its item: a batch that fails is halved until the item is found.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ B = TypeVar("B")
 
 
 class GroupCommit(Generic[A, B]):
-    """Does `work` for the items of many threads, a batch of at most `limit` at a time."""
+    """Calls `work` with the items of many threads, in batches of at most `limit`."""
 
     def __init__(self, work: Callable[[Sequence[A]], Sequence[B | Exception]], *, limit: int = 1000) -> None:
         self._work, self._limit = work, limit
         self._threads = Threads("holdfast-group-commit", limit=1)
         self._start()
-        on_fork(self._start)  # the items of our parent's threads are not ours
+        on_fork(self._start)  # a child must not write the items of its parent's threads
 
     def _start(self) -> None:
         self._waiting: deque[tuple[A, Future[B]]] = deque()
         self._lock = threading.Lock()
 
     def do(self, item: A) -> B:
-        """The answer for this item, or its error."""
-        future = self._join(item)
+        """Return the result for this item, or raise its error."""
+        future = self._enqueue(item)
         while not future.done():
             with self._lock:
                 if not future.done():
@@ -43,14 +43,14 @@ class GroupCommit(Generic[A, B]):
         return future.result()
 
     async def ado(self, item: A) -> B:
-        """`do` for async callers: the event loop goes on while a thread of ours commits."""
+        """Do the same for async callers, without blocking the event loop during the commit."""
         import asyncio
 
-        future = self._join(item)
+        future = self._enqueue(item)
         self._threads.submit(self._serve_with_the_lock)
         return await asyncio.wrap_future(future)
 
-    def _join(self, item: A) -> Future[B]:
+    def _enqueue(self, item: A) -> Future[B]:
         future: Future[B] = Future()
         self._waiting.append((item, future))
         return future
@@ -61,36 +61,36 @@ class GroupCommit(Generic[A, B]):
 
     def _serve(self) -> None:
         batch = [self._waiting.popleft() for _ in range(min(self._limit, len(self._waiting)))]
-        # An async caller that was cancelled before its turn wants nothing any more.
+        # Leave out the items of async callers that were cancelled in the meantime.
         try:
-            if asked := [(item, future) for item, future in batch if future.set_running_or_notify_cancel()]:
-                self._answer(asked)
+            if active := [(item, future) for item, future in batch if future.set_running_or_notify_cancel()]:
+                self._write(active)
         finally:
-            for _, future in batch:  # interrupted on the way: no caller may wait for ever
+            for _, future in batch:  # after an interruption no caller may wait for ever
                 if not future.done():
                     future.set_exception(StoreUnavailable("interrupted before it was known whether it was written"))
 
-    def _answer(self, batch: Sequence[tuple[A, Future[B]]]) -> None:
+    def _write(self, batch: Sequence[tuple[A, Future[B]]]) -> None:
         def work(part: Sequence[tuple[A, Future[B]]]) -> Sequence[B | Exception]:
             return self._work([item for item, _ in part])
 
-        # One item may have caused an error; but where the database is away, no half can succeed.
-        for part, answers in in_halves(batch, work, splits=lambda error: not isinstance(error, StoreUnavailable)):
-            if isinstance(answers, Exception):
-                answers = [answers] * len(part)
-            for (_, future), answer in zip(part, answers, strict=True):
-                if isinstance(answer, Exception):
-                    future.set_exception(answer)
+        # Split a failed batch to find the bad item; but if the database is unavailable, no half can succeed.
+        for part, results in in_halves(batch, work, splits=lambda error: not isinstance(error, StoreUnavailable)):
+            if isinstance(results, Exception):
+                results = [results] * len(part)
+            for (_, future), result in zip(part, results, strict=True):
+                if isinstance(result, Exception):
+                    future.set_exception(result)
                 else:
-                    future.set_result(answer)
+                    future.set_result(result)
 
 
 def in_halves(
     batch: Sequence[A], write: Callable[[Sequence[A]], B], *, splits: Callable[[Exception], bool]
 ) -> Iterator[tuple[Sequence[A], B | Exception]]:
-    """Write a batch; if an error `splits` it, write its halves, down to the items that can't be written.
+    """Write a batch. After an error for which `splits` is true, write its halves, down to single items.
 
-    Yields each part, in order, with what `write` returned or raised.
+    Yields each part, in order, with the result of `write` or its error.
     """
     parts = deque([batch] if batch else [])
     while parts:

@@ -1,20 +1,20 @@
-"""Macros: what the statements of `sql/` write once, although each dialect spells it in its own way.
+"""Macros: let a statement in `sql/` be written once where the dialects differ only in syntax.
 
-    limit :limit                        as it is; SQL Server: `offset 0 rows fetch next :limit rows only`, which needs
+    limit :limit                        unchanged; SQL Server: `offset 0 rows fetch next :limit rows only`, which needs
                                         an `order by` and a limit of at least 1
-    r.id in {ids}                       one of the list `:ids`. `ids` has ids, every other list has names
-    {rows: run_id id, attempt int} as r the list of rows `:rows`, as a table with these columns
-    {insert holdfast_seats: run_id id, queue name; unless run_id; returning run_id}
-                                        insert `:rows`, in the order of the columns after `unless`, without those that
-                                        break a unique index. SQL Server looks at these columns only; a table with
-                                        another unique index needs a text of its own for it. `finished_at = :now` among
-                                        the columns is the same value for every row
+    r.id in {ids}                       one of the list `:ids`. `ids` contains ids, every other list contains names
+    {rows: run_id id, claim int} as r   the list of rows `:rows`, as a table with these columns
+    {insert holdfast_queue_capacity: run_id id, queue name; unless run_id; returning run_id}
+                                        insert `:rows`, in the order of the columns after `unless`, except rows that
+                                        break a unique index. SQL Server checks only the columns after `unless`; a table
+                                        with another unique index needs its own text for SQL Server. A column written as
+                                        `finished_at = :now` has the same value in every row
     update t as o set … from {rows: …} as r where o.id = r.id
     delete from t where id in {ids} returning id
-                                        as they are; for SQL Server, statements of these two forms are turned round so
-                                        that the list comes first, with `{seek}`
-    holdfast_events as e {unlocked}     SQL Server passes over rows that another transaction has locked. Elsewhere such
-                                        a read sees the row as it was committed last
+                                        unchanged; for SQL Server, statements of these two forms are rewritten so that
+                                        the list comes first, with `{seek}`
+    holdfast_events as e {unlocked}     SQL Server skips rows that another transaction has locked. On the other
+                                        databases, such a read sees the last committed version of the row
     {seek}                              the end of a statement for SQL Server: read the tables in the order written, and
                                         find each row by an index; a scan would wait for rows that others have locked
     {postgres: for update skip locked}  only in this dialect
@@ -38,11 +38,11 @@ _TYPES = {
     "bigint": ("bigint", "bigint"),
     "time": ("timestamptz", "datetime2(6)"),
 }
-"""What a column of rows is on PostgreSQL and on SQL Server. SQLite takes the type of the JSON value."""
+"""The types of columns on PostgreSQL and on SQL Server. SQLite uses the type of the JSON value."""
 
 _TEXTS = ("id", "code", "name", "text")
 _BYTEWISE = " collate latin1_general_100_bin2"
-"""Text that comes out of JSON has the collation of the database, a column of ours has this one."""
+"""The collation of Holdfast's text columns. Text from JSON has the collation of the database."""
 
 _LIMIT = re.compile(r"\blimit ((?::\w+|\d+)\b)")
 _LIST = re.compile(r"(?<!\bnot )\bin \{(\w+)\}")
@@ -61,29 +61,29 @@ _DELETE = re.compile(
     r"(?:\nreturning (?P<returning>.*))?\Z",
     re.MULTILINE,
 )
-_UNTURNED = re.compile(
+_NOT_REWRITTEN = re.compile(
     r"^update holdfast_.*^from \{rows:|^delete from holdfast_\w+\s+where [^\n]* in \{", re.DOTALL | re.MULTILINE
 )
 _ONLY = re.compile(rf"\{{({'|'.join(DIALECTS)}): ([^{{}}]+)\}}")
 
 
 def expand(text: str, dialect: str) -> str:
-    """The statement as this dialect spells it."""
+    """Return the statement in this dialect's syntax."""
     if dialect == "sqlserver":
         text = _UPDATE.sub(_update_by_seeks, text)
         text = _DELETE.sub(_delete_by_seeks, text)
-        if _UNTURNED.search(text):
-            raise ValueError(f"an unknown form of an update or a delete; SQL Server needs a text of its own: {text}")
+        if _NOT_REWRITTEN.search(text):
+            raise ValueError(f"unknown form of an update or delete; write a text for SQL Server: {text}")
         text = text.replace("{seek}", "option (force order, loop join)")
-    text = _INSERT.sub(lambda found: _insert(dialect, **found.groupdict()), text)
-    text = _ROWS.sub(lambda found: _rows(dialect, _columns(found[1].split(",")), found[2]), text)
-    text = _LIST.sub(lambda found: _list(dialect, found[1]), text)
+    text = _INSERT.sub(lambda match: _insert(dialect, **match.groupdict()), text)
+    text = _ROWS.sub(lambda match: _rows(dialect, _columns(match[1].split(",")), match[2]), text)
+    text = _LIST.sub(lambda match: _list(dialect, match[1]), text)
     text = text.replace(" {unlocked}", " with (readpast, readcommittedlock)" if dialect == "sqlserver" else "")
-    text = _ONLY.sub(lambda found: found[2] if found[1] == dialect else "", text)
+    text = _ONLY.sub(lambda match: match[2] if match[1] == dialect else "", text)
     if dialect == "sqlserver":
         text = _LIMIT.sub(r"offset 0 rows fetch next \1 rows only", text)
     if "{" in text or "}" in text:
-        raise ValueError(f"an unknown macro in: {text}")
+        raise ValueError(f"unknown macro in: {text}")
     return text
 
 
@@ -98,28 +98,28 @@ def _list(dialect: str, name: str) -> str:
             return f"in (select k.value{_BYTEWISE} from openjson(:{name}) with (value {kind} '$') as k)"
 
 
-def _update_by_seeks(found: re.Match[str]) -> str:
+def _update_by_seeks(update: re.Match[str]) -> str:
     return (
-        f"update {found['alias']}\n{found['set']}\nfrom {found['rows']}\n"
-        f"inner join {found['table']} as {found['alias']} with (rowlock) on {found['where']}\n{{seek}}"
+        f"update {update['alias']}\n{update['set']}\nfrom {update['rows']}\n"
+        f"inner join {update['table']} as {update['alias']} with (rowlock) on {update['where']}\n{{seek}}"
     )
 
 
-def _delete_by_seeks(found: re.Match[str]) -> str:
-    output = ", ".join(f"deleted.{name}" for name in found["returning"].split(", ")) if found["returning"] else ""
-    listed = _list("sqlserver", found["ids"]).removeprefix("in ")
+def _delete_by_seeks(delete: re.Match[str]) -> str:
+    output = ", ".join(f"deleted.{name}" for name in delete["returning"].split(", ")) if delete["returning"] else ""
+    listed = _list("sqlserver", delete["ids"]).removeprefix("in ")
     return (
         f"delete t{output and f' output {output}'}\nfrom {listed} as i (id)\n"
-        f"inner join {found['table']} as t with (rowlock) on t.{found['column']} = i.id "
-        f"where t.{found['column']} is not null\n{{seek}}"
+        f"inner join {delete['table']} as t with (rowlock) on t.{delete['column']} = i.id "
+        f"where t.{delete['column']} is not null\n{{seek}}"
     )
 
 
 def _columns(parts: list[str]) -> dict[str, str]:
-    """The type of each column."""
+    """Map each column to its type."""
     columns = dict(part.split() for part in parts)
     if unknown := set(columns.values()) - set(_TYPES):
-        raise ValueError(f"columns of rows of an unknown type: {', '.join(sorted(unknown))}")
+        raise ValueError(f"unknown column types: {', '.join(sorted(unknown))}")
     return columns
 
 
@@ -146,28 +146,29 @@ def _insert(dialect: str, table: str, columns: str, unless: str | None, returnin
     types = _columns([part for part in parts if "=" not in part])
     rows = _rows(dialect, types, "r")
     unique = re.split(r",\s*", unless) if unless else []
-    new = "where true" if dialect == "sqlite" else ""  # or SQLite takes the `on` of `on conflict` for that of a join
+    # Without `where true`, SQLite would parse the `on` of `on conflict` as a join condition.
+    condition = "where true" if dialect == "sqlite" else ""
     if dialect == "sqlserver" and unique:
-        there = " and ".join(f"o.{name} = r.{name}" for name in unique)
-        new = f"where not exists (select 1 from {table} as o where {there})"
-    # Text that comes out of JSON would be sorted by the collation of the database, unlike the index.
+        same_key = " and ".join(f"o.{name} = r.{name}" for name in unique)
+        condition = f"where not exists (select 1 from {table} as o where {same_key})"
+    # Text from JSON would be sorted by the collation of the database, unlike the index.
     bytewise = ' collate "C"' if dialect == "postgres" else ""
     order = [f"r.{name}{bytewise if types[name] in _TEXTS else ''}" for name in unique]
-    answer = ""
+    output = ""
     if returning:
         inserted = ", ".join(f"inserted.{name}" for name in re.split(r",\s*", returning))
-        answer = f"output {inserted}" if dialect == "sqlserver" else f"returning {returning}"
+        output = f"output {inserted}" if dialect == "sqlserver" else f"returning {returning}"
     return "\n".join(
         line
         for line in (
             f"insert into {table} ({', '.join(names)})",
-            answer if dialect == "sqlserver" else "",
+            output if dialect == "sqlserver" else "",
             f"select {', '.join(same.get(name, f'r.{name}') for name in names)}",
             f"from {rows}",
-            new,
+            condition,
             f"order by {', '.join(order)}" if unique and dialect != "sqlite" else "",
             "on conflict do nothing" if unique and dialect != "sqlserver" else "",
-            answer if dialect != "sqlserver" else "",
+            output if dialect != "sqlserver" else "",
         )
         if line
     )

@@ -1,14 +1,15 @@
-"""Migrations: numbered, each applied once, whoever comes first.
+"""Migrations: numbered changes of the schema, each applied once, even if several processes start together.
 
-The one row of `holdfast_schema` is both the version and the lock: whoever updates it has the floor until its commit.
-Each dialect has one file in `sql/migrations/`. A migration begins with a line such as `-- version: 1`; a line `go`
-separates two statements.
+The single row of `holdfast_schema` is both the version and the lock: the process that updates it migrates, and others
+wait for its commit. Each dialect has one file in `sql/migrations/`. A migration begins with a line such as
+`-- version: 1`, and a line `go` separates two statements.
 """
 
 from __future__ import annotations
 
 import contextlib
 import re
+from functools import cache
 
 from holdfast.store.queries import FOLDER, named, sources
 from holdfast.store.store import Store
@@ -20,9 +21,9 @@ _GO = re.compile(r"^go$", re.MULTILINE)
 
 
 def migrate(store: Store, *, prefix: str) -> int:
-    """Bring the tables up to this version of the code; the number of migrations applied."""
-    wanted = migrations(store.dialect.name, prefix)
-    latest = max(wanted)
+    """Bring the tables up to the version of this code. Return the number of migrations applied."""
+    by_number = migrations(store.dialect.name, prefix)
+    latest = max(by_number)
     current = version(store)
     if current == latest:
         return 0
@@ -30,48 +31,49 @@ def migrate(store: Store, *, prefix: str) -> int:
         _create_schema_table(store, prefix=prefix)
 
     def apply(tx: Transaction) -> int:
-        found = tx.one("lock_schema")
-        assert found is not None
-        at: int = found["version"]
-        if at > latest:
-            raise _too_new(at, latest)
-        for number in range(at + 1, latest + 1):
-            for statement in wanted[number]:
+        row = tx.one("lock_schema")
+        assert row is not None
+        locked: int = row["version"]
+        if locked > latest:
+            raise _too_new(locked, latest)
+        for number in range(locked + 1, latest + 1):
+            for statement in by_number[number]:
                 tx.execute_ddl(statement)
         tx.run("set_schema_version", version=latest)
-        return latest - at
+        return latest - locked
 
     return store.do(apply)
 
 
 def check(store: Store, *, prefix: str) -> None:
-    """Raise unless the tables are those of this version of the code."""
+    """Raise SchemaMissing or SchemaTooNew unless the tables have the version that this code needs."""
     latest = max(migrations(store.dialect.name, prefix))
     current = version(store)
     if current is None or current < latest:
         raise SchemaMissing(
-            f"the tables are at version {current or 0}, this code needs {latest}: run 'holdfast migrate'"
+            f"the tables are at version {current or 0}, but this code needs {latest}: run 'holdfast migrate'"
         )
     if current > latest:
         raise _too_new(current, latest)
 
 
 def version(store: Store) -> int | None:
-    """The version of the tables, or None where there are none."""
+    """Return the version of the tables, or None if there are none."""
     with store.reading() as tx:
         if not tx.all("find_schema_table"):
             return None
-        found = tx.one("schema_version")
-        return None if found is None else int(found["version"])
+        row = tx.one("schema_version")
+        return None if row is None else int(row["version"])
 
 
 def latest(dialect: str) -> int:
-    """The version that this code needs."""
+    """Return the version that this code needs."""
     return max(migrations(dialect, "holdfast_"))
 
 
+@cache
 def migrations(dialect: str, prefix: str) -> dict[int, list[str]]:
-    """Number → statements."""
+    """Map each migration's number to its statements."""
     text = (FOLDER / "migrations" / f"{dialect}.sql").read_text("utf-8")
     _, *parts = _VERSION.split(named(text, prefix))
     return {
@@ -80,21 +82,22 @@ def migrations(dialect: str, prefix: str) -> dict[int, list[str]]:
     }
 
 
-def script(store: Store, *, prefix: str, since: int | None = None) -> list[str]:
-    """The statements that `migrate` would apply, in order, ready to be run by hand; `since` spares asking the database.
+def script(store: Store, *, prefix: str, from_version: int | None = None) -> list[str]:
+    """Return the statements that `migrate` would apply, in order, ready to be run by hand.
 
-    Each ends as the database's own shell wants it: by `;`, or by a line `go`.
+    With `from_version` the database is not read. Each statement ends with the terminator of the database's own shell:
+    `;`, or a line `go`.
     """
-    wanted = migrations(store.dialect.name, prefix)
-    latest = max(wanted)
-    current = version(store) if since is None else since or None
+    by_number = migrations(store.dialect.name, prefix)
+    latest = max(by_number)
+    current = version(store) if from_version is None else from_version or None
     if current is not None and current > latest:
         raise _too_new(current, latest)
     if current == latest:
         return []
     queries = store.queries
     first = [queries[name].text for name in ("create_schema_table", "insert_schema_row")] if current is None else []
-    steps = [statement for number in range((current or 0) + 1, latest + 1) for statement in wanted[number]]
+    steps = [statement for number in range((current or 0) + 1, latest + 1) for statement in by_number[number]]
     last = named(sources(store.dialect.name)["set_schema_version"].strip(), prefix).replace(":version", str(latest))
     return [f"{statement}{store.dialect.terminator}" for statement in (*first, *steps, last)]
 
@@ -102,11 +105,10 @@ def script(store: Store, *, prefix: str, since: int | None = None) -> list[str]:
 def _create_schema_table(store: Store, *, prefix: str) -> None:
     schema = prefix.rpartition(".")[0]
     if schema:
-        # It may be there, or be made by someone else just now, or not be ours to make: the table decides.
+        # Ignore errors: the schema may exist already, or this user may not create it. Creating the table will tell.
         with contextlib.suppress(Exception), store.transaction() as tx:
             tx.execute_ddl(f"create schema {schema}")
-    # Two processes may both find no table; the one that comes second finds it made, or is told so by an error.
-    # Whichever it is, `lock_schema` decides afterwards.
+    # Two processes may both find no table, and the second one gets an error here. `lock_schema` decides afterwards.
     refusal: Exception | None = None
     try:
         with store.transaction() as tx:
@@ -121,9 +123,11 @@ def _create_schema_table(store: Store, *, prefix: str) -> None:
         if version(store) is None:
             reason = str(refusal or error).strip().partition("\n")[0]
             raise SchemaMissing(
-                f"the tables can't be made: {reason}; run 'holdfast migrate' as a user that may create them"
+                f"the tables can't be created: {reason}; run 'holdfast migrate' as a user that may create them"
             ) from (refusal or error)
 
 
 def _too_new(current: int, latest: int) -> SchemaTooNew:
-    return SchemaTooNew(f"the tables are at version {current}, this code knows up to {latest}: upgrade Holdfast here")
+    return SchemaTooNew(
+        f"the tables are at version {current}, but this code only knows {latest}: upgrade Holdfast here"
+    )

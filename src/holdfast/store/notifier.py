@@ -1,6 +1,6 @@
-"""Notifier: a commit signals the threads and processes that wait for what it made possible.
+"""Notifier: after a commit, wakes the threads and processes that wait for its changes.
 
-Without a signal they look again after their poll interval; a lost signal costs time, never a run.
+Without a signal they look again after their poll interval. A lost signal delays a run but never loses it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Listener:
             self._thread.join(timeout=5)
 
     def _run(self) -> None:
-        """Listen until told to stop; reconnect after an error. Polling finds what was missed meanwhile."""
+        """Listen until `stop` is called; reconnect after an error. Polling finds work that was missed meanwhile."""
         wait = 0.5
         while not self._stopping.is_set():
             try:
@@ -45,9 +45,9 @@ class Listener:
                     self._notifier.heard(names)
                 return
             except HoldfastError as error:
-                log.info("not listening for notifications (%s); polling until then", error)
+                log.info("can't listen for notifications (%s); polling until the connection is back", error)
             except Exception:
-                log.exception("listening for notifications failed; polling until then")
+                log.exception("listening for notifications failed; polling until it works again")
             self._stopping.wait(wait)
             wait = min(wait * 2, 30.0)
 
@@ -84,15 +84,18 @@ class Notifier:
         self._announcer = Announcer(announce) if announce is not None else None
 
     def listen(self, listener: OnSignal) -> Callable[[], None]:
-        """Call `listener` for every commit of this process, and of others if one listens; returns an unsubscribe."""
+        """Call `listener` after each commit of this process, and of others if a Listener runs.
+
+        Return a function that unsubscribes it.
+        """
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
     def committed(self, names: set[str], ended: list[str]) -> None:
-        """A transaction of this process was committed."""
+        """Notify this process and others of a commit that this process made."""
         self.heard(names, ended)
         if names and self._announcer is not None:
-            self._announcer.tell(names)
+            self._announcer.announce(names)
 
     def heard(self, names: set[str], ended: Iterable[str] = ()) -> None:
         """Call the listeners of this process."""
@@ -105,12 +108,12 @@ class Notifier:
 
 
 class Announcer:
-    """Notifies other processes: the first time at once, then in batches at most every SPACING seconds."""
+    """Notifies other processes: at first at once, then in batches at least SPACING seconds apart."""
 
     SPACING = 0.005
 
     def __init__(self, announce: Callable[[set[str]], None]) -> None:
-        self._announce = announce
+        self._send = announce
         self._start()
         on_fork(self._start)
 
@@ -120,7 +123,7 @@ class Announcer:
         self._thread: threading.Thread | None = None
         self._closing = False
 
-    def tell(self, names: set[str]) -> None:
+    def announce(self, names: set[str]) -> None:
         with self._changed:
             self._pending |= names
             if self._thread is None or not self._thread.is_alive():
@@ -146,5 +149,5 @@ class Announcer:
                 if not self._pending:
                     return
                 names, self._pending = self._pending, set()
-            self._announce(names)
+            self._send(names)
             pause.wait(self.SPACING)

@@ -1,4 +1,4 @@
-"""Outages: a process that starts while the database restarts, or is not up yet, waits for it."""
+"""Outages: a process that starts while the database is down waits for it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from holdfast.support.errors import StoreBusy, StoreRefused, StoreUnavailable
 log = logging.getLogger("holdfast")
 
 FIRST, LONGEST = 0.1, 2.0  # seconds between two attempts; each pause is twice the one before
-TOLD_EVERY = 15.0  # seconds between two log lines
+LOG_EVERY = 15.0  # seconds between two log lines
 
 
 def outlast(
@@ -23,29 +23,29 @@ def outlast(
     clock: Clock,
     stopping: threading.Event | None = None,
 ) -> bool:
-    """Call `attempt` until the database answers; False if `stopping` was set before it did.
+    """Call `attempt` until the database answers. Return False if `stopping` was set before that.
 
-    After `wait` the last error is raised: StoreUnavailable, or StoreBusy. StoreRefused, like any other error, is raised
-    at once: a wrong password does not become right.
+    After `wait`, raise the last StoreUnavailable or StoreBusy. Any other error is raised at once, including
+    StoreRefused, because waiting does not correct a wrong password.
     """
     stopping = stopping or threading.Event()
-    most = wait.total_seconds() if wait is not None else 0.0
-    began, told_at, pause = clock.elapsed(), None, FIRST
+    limit = wait.total_seconds() if wait is not None else 0.0
+    began, logged_at, pause = clock.elapsed(), None, FIRST
     while not stopping.is_set():
         try:
             attempt()
         except (StoreUnavailable, StoreBusy) as error:
             waited = clock.elapsed() - began
-            left = most - waited
+            left = limit - waited
             if isinstance(error, StoreRefused) or left <= 0:
                 raise
-            if told_at is None or waited - told_at >= TOLD_EVERY:
+            if logged_at is None or waited - logged_at >= LOG_EVERY:
                 log.warning("waiting for the database, up to %.0f s more: %s", left, error)
-                told_at = waited
+                logged_at = waited
             stopping.wait(min(pause, left))
             pause = min(pause * 2, LONGEST)
         else:
-            if told_at is not None:
-                log.warning("the database answers after %.0f s", clock.elapsed() - began)
+            if logged_at is not None:
+                log.warning("the database answered after %.0f s", clock.elapsed() - began)
             return True
     return False

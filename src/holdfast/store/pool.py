@@ -1,6 +1,6 @@
-"""Pool: the idle connections of a store, and how many threads may use one at once.
+"""Pool: the idle connections of a store, and a limit on the threads that use connections at once.
 
-A thread that uses a connection never waits for a second one, or threads that each hold one could wait for each other.
+A thread that uses a connection never waits for a second one; otherwise threads that each hold one could deadlock.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ WARM = 1  # idle connections that stay open
 
 
 class Pool:
-    """Idle connections, of which the one used last is used next; those that nobody needs are closed after a while."""
+    """Keeps idle connections. The one used last is used next, and those that stay unused are closed after a while."""
 
     def __init__(
         self, close: Callable[[Any], None], elapsed: Callable[[], float], *, limit: int, wait: timedelta
@@ -32,9 +32,9 @@ class Pool:
 
     @contextlib.contextmanager
     def turn(self, *, waits: bool = True) -> Iterator[None]:
-        """The right to use connections; StoreBusy if too many threads have it for too long.
+        """Wait for the right to use connections; raise StoreBusy if it does not become free in time.
 
-        `waits=False` is for the engine's own few threads, which must go on however many others use connections.
+        `waits=False` is for the engine's own few threads, which must never wait for others.
         """
         if getattr(self._mine, "has_turn", False):
             yield
@@ -53,14 +53,14 @@ class Pool:
                 self._turns.give()
 
     def take(self) -> Any:
-        """The idle connection that was used last; None if there is none."""
+        """Take the idle connection that was used last; None if there is none."""
         try:
             return self._idle.pop()[0]
         except IndexError:
             return None
 
     def keep(self, connection: Any) -> None:
-        """Keep a connection for the next one who needs it."""
+        """Keep a connection for later use."""
         self._idle.append((connection, self._elapsed()))
         if len(self._idle) > WARM:
             with self._lock:
@@ -77,7 +77,7 @@ class Pool:
         return [connection for connection, _ in self._idle]
 
     def before_fork(self) -> None:
-        """Let no connection be half closed in a child."""
+        """Wait until no connection is being closed, so that a child inherits none half closed."""
         self._held_for_fork = self._lock.acquire(timeout=1.0)
 
     def after_fork_in_parent(self) -> None:
@@ -85,7 +85,7 @@ class Pool:
             self._lock.release()
 
     def _close_old(self) -> None:
-        """Close what is idle for too long, until few are idle."""
+        """Close connections that have been idle for too long, until only WARM of them are left."""
         pause = threading.Event()
         while True:
             with self._lock:
@@ -96,7 +96,7 @@ class Pool:
             pause.wait(wait)
 
     def _close_oldest(self) -> float | None:
-        """Close the connection that is idle longest, if it is time; how long to wait for the next one."""
+        """Close the oldest idle connection if it is due. Return how long to wait for the next one, or None to stop."""
         if len(self._idle) <= WARM:
             return None
         with contextlib.suppress(IndexError):  # other threads may take connections meanwhile
@@ -108,7 +108,7 @@ class Pool:
 
 
 class Turns:
-    """A number of turns, given in the order in which they are asked for."""
+    """A semaphore that serves waiting threads in the order in which they asked."""
 
     def __init__(self, limit: int) -> None:
         self._free = limit
@@ -116,7 +116,7 @@ class Turns:
         self._line: deque[threading.Event] = deque()
 
     def take(self, wait: float) -> bool:
-        """Wait for a turn; False if there is none in time."""
+        """Wait for a turn; return False if none becomes free in time."""
         with self._lock:
             if self._free:
                 self._free -= 1
@@ -126,7 +126,7 @@ class Turns:
         if given.wait(wait):
             return True
         with self._lock:
-            if given.is_set():  # just now
+            if given.is_set():  # given after the wait had ended
                 return True
             self._line.remove(given)
             return False

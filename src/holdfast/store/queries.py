@@ -3,9 +3,9 @@
     -- name: find_due              the text for every dialect that has no text of its own
     -- name: find_due (postgres)   the text of one dialect, or of several: (sqlite, postgres)
 
-A statement ends where the next such line begins. What the dialects only spell differently is written once, as a macro
-(`macros.py`). A statement has `:name` parameters and the table prefix `holdfast_`. Both are replaced once, when a
-statement is first used: the prefix by the one in the settings, the parameters by the driver's own style.
+A statement ends where the next such line begins. Where dialects differ only in syntax, the statement is written once,
+with a macro (`macros.py`). A statement has `:name` parameters and the table prefix `holdfast_`. Both are replaced when
+the statement is first used: the prefix by the one in the settings, the parameters by the driver's own style.
 """
 
 from __future__ import annotations
@@ -25,13 +25,12 @@ Style = Literal["named", "pyformat", "qmark", "dollar"]
 
 _HEADER = re.compile(r"^-- name: (?P<name>[a-z_]+)(?: \((?P<dialects>[a-z, ]+)\))?$", re.MULTILINE)
 _COMMENT = re.compile(r"^\s*--.*$", re.MULTILINE)
-# A quoted text is stepped over; `::` is a cast.
-# SQLite takes a column out of a JSON array by its number three times faster than out of an object by its name.
+# SQLite reads a value from a JSON array by its number three times faster than from an object by its name.
 _COLUMN = re.compile(r"\bvalue ->> '([a-z_0-9]+)'")
 _NAME = re.compile(
     r"(?P<dropped>drop index (?=holdfast_ix_\w+$))?\bholdfast_(?=(?P<part>ix_|tr_|ck_)?[a-z])", re.MULTILINE
 )
-_PARAMETER = re.compile(r"'[^']*'|(?<!:):([a-z_][a-z_0-9]*)")
+_PARAMETER = re.compile(r"'[^']*'|(?<!:):([a-z_][a-z_0-9]*)")  # not inside quotes; `::` is a cast
 
 
 @dataclass(frozen=True)
@@ -41,10 +40,10 @@ class Query:
     parameters: tuple[str, ...]
     style: Style
     columns: tuple[str, ...] = ()
-    """If not empty, each of its `:rows` is an array of these, in this order."""
+    """If not empty, each row in `:rows` is bound as an array of these columns."""
 
     def bind(self, values: Mapping[str, object]) -> object:
-        """The values as the driver wants them; a missing or unknown name is a KeyError of ours."""
+        """Return the values in the driver's format; raise KeyError for a missing or unknown name."""
         if values.keys() != set(self.parameters):
             raise KeyError(f"{self.name} takes {sorted(set(self.parameters))}, got {sorted(values)}")
         if self.style in ("named", "pyformat"):
@@ -53,7 +52,7 @@ class Query:
 
 
 class Queries:
-    """Every statement of one dialect, for one driver style and one table prefix; each is translated when first used."""
+    """All statements of one dialect, for one driver style and one table prefix; each is translated on first use."""
 
     def __init__(
         self,
@@ -63,7 +62,7 @@ class Queries:
         style: Style,
         replaced: Mapping[str, str] | None = None,
     ) -> None:
-        """`replaced` is how the tests break a rule on purpose."""
+        """`replaced` maps names to other texts; tests use it to break a statement on purpose."""
         self._dialect, self._prefix, self._style, self._replaced = dialect, prefix, style, dict(replaced or {})
         self._styled: dict[Style, Queries] = {style: self}
         self._texts = sources(dialect) | self._replaced
@@ -80,47 +79,47 @@ class Queries:
         return iter(self._texts)
 
     def styled(self, style: Style) -> Queries:
-        """The same statements for another driver."""
+        """Return the same statements for another driver's parameter style."""
         if style not in self._styled:
             self._styled[style] = Queries(self._dialect, prefix=self._prefix, style=style, replaced=self._replaced)
         return self._styled[style]
 
 
 class Statement(NamedTuple):
-    """One text of a statement."""
+    """One text of a statement, for some dialects or for all."""
 
     name: str
     dialects: tuple[str, ...]
-    """Empty: of every dialect that has no text of its own."""
+    """Empty for the text of all dialects that have no text of their own."""
     text: str
     file: str
 
 
 @cache
 def sources(dialect: str) -> dict[str, str]:
-    """Name → text with its macros expanded, the dialect's over the common ones."""
-    common = {found.name: found.text for found in statements() if not found.dialects}
-    texts = common | {found.name: found.text for found in statements() if dialect in found.dialects}
+    """Map each name to its text with macros expanded; the dialect's own text replaces the common one."""
+    common = {statement.name: statement.text for statement in statements() if not statement.dialects}
+    texts = common | {statement.name: statement.text for statement in statements() if dialect in statement.dialects}
     return {name: expand(text, dialect) for name, text in texts.items()}
 
 
 @cache
 def statements() -> tuple[Statement, ...]:
-    """Every text of every statement, in the order of the files."""
+    """Return every text of every statement, in the order of the files."""
     entries = sorted(FOLDER.glob("*.sql"), key=lambda entry: entry.name)
     return parse({entry.name: entry.read_text("utf-8") for entry in entries})
 
 
 def parse(texts: Mapping[str, str]) -> tuple[Statement, ...]:
-    """The statements of these files; each name has at most one text for a dialect, and one for all others."""
-    found = tuple(statement for file, text in texts.items() for statement in _statements_in(text, file))
-    seen: set[tuple[str, str]] = set()
-    for statement in found:
+    """Return the statements of these files; raise ValueError if a name has two texts for one dialect."""
+    parsed = tuple(statement for file, text in texts.items() for statement in _statements_in(text, file))
+    defined: set[tuple[str, str]] = set()
+    for statement in parsed:
         for dialect in statement.dialects or ("every dialect",):
-            if (statement.name, dialect) in seen:
+            if (statement.name, dialect) in defined:
                 raise ValueError(f"{statement.file}: {statement.name} has two texts for {dialect}")
-            seen.add((statement.name, dialect))
-    return found
+            defined.add((statement.name, dialect))
+    return parsed
 
 
 def _statements_in(text: str, file: str) -> Iterator[Statement]:
@@ -162,14 +161,14 @@ def translate(name: str, text: str, *, prefix: str, style: Style) -> Query:
 
 
 def named(text: str, prefix: str) -> str:
-    """The text with our prefix in place of `holdfast_`.
+    """Replace the prefix `holdfast_` in a text by the given one.
 
-    A prefix may name a schema too (`work.holdfast_`); indexes (`ix_`), triggers (`tr_`) and constraints (`ck_`) take
-    only the last part, but for an index that is dropped without its table's name.
+    A prefix may include a schema (`work.holdfast_`). Indexes (`ix_`), triggers (`tr_`) and constraints (`ck_`) get only
+    the part after the schema, except an index that is dropped without its table's name.
     """
     bare = prefix.rpartition(".")[2]
 
-    def ours(match: re.Match[str]) -> str:
+    def prefix_of(match: re.Match[str]) -> str:
         return bare if match["part"] and not match["dropped"] else prefix
 
-    return _NAME.sub(lambda match: (match["dropped"] or "") + ours(match), text)
+    return _NAME.sub(lambda match: (match["dropped"] or "") + prefix_of(match), text)

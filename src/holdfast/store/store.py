@@ -1,7 +1,7 @@
-"""Store: opens transactions, keeps connections, and turns a driver's errors into ours.
+"""Store: opens transactions, manages connections, and translates a driver's errors into Holdfast's.
 
-On an embedded database the writers of one process take turns on one connection (they would only wait for each other
-in the file's lock, unfairly). Otherwise each transaction has a connection from the pool.
+On an embedded database, the writers of one process take turns on one connection, because they would otherwise compete
+for the file's lock, which is unfair. On a server, each transaction has its own connection from the pool.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ T = TypeVar("T")
 
 _warned: set[str] = set()
 
-FOLLOW_EVERY = 60.0  # seconds: who has no heartbeat (a client) would drift away from the database's time
+FOLLOW_EVERY = 60.0  # seconds between clock measurements; keeps a process without heartbeats at the database's time
 WAIT_BEFORE_FORK = 1.0  # seconds that a fork waits for a transaction of another thread
-CONFLICTS = 8  # how often the same transaction may lose a deadlock before we say so
+CONFLICTS = 8  # how often a transaction may lose a deadlock before StoreBusy is raised
 
 
 class Store:
@@ -56,7 +56,7 @@ class Store:
         self.on_commit: Callable[[set[str], list[str]], None] = lambda names, ended: None
         self.counters = Counters(self)
         self.check: Callable[[], None] = lambda: None
-        """Raises if this database must not be used now."""
+        """Raises an error if this database must not be used now."""
         self.keeps_idle = True
         """Whether connections stay open between two transactions."""
         self.bounded: set[str] = set()
@@ -70,14 +70,14 @@ class Store:
             on_fork(self._forked)
 
     def warn(self) -> None:
-        """Log what is risky about the database, once in a process. Called where a worker or a server starts."""
+        """Log warnings about the database, once per process. Called when a worker or a server starts."""
         for warning in self.dialect.warnings():
             if warning not in _warned:
                 _warned.add(warning)
                 log.warning("%s", warning)
 
     def require_safe(self) -> None:
-        """Raise why this process may write no more, if that is so."""
+        """Raise StoreUnsafe if this process must not write any more."""
         if self.dialect.unsafe is not None:
             raise self.dialect.unsafe
 
@@ -88,10 +88,10 @@ class Store:
         patience: timedelta | None = None,
         own_patience: timedelta | None = None,
     ) -> T:
-        """Run `verb` in a transaction of its own; again if the database undid it, because of a deadlock or a conflict.
+        """Run `verb` in its own transaction; try again if the database rolled it back because of a conflict.
 
-        `patience` is how long to wait for a lock, if not as long as the settings say. `own_patience` is how long to
-        wait for one that this process holds: it may be the calling thread's own.
+        `patience` is how long to wait for a lock; by default, as long as the settings say. `own_patience` is how long
+        to wait for a lock that this process holds, because the calling thread itself may hold it.
         """
         for left in range(CONFLICTS, 0, -1):
             try:
@@ -101,8 +101,8 @@ class Store:
             except Conflict as conflict:
                 if left == 1:
                     raise StoreBusy(
-                        f"the database undid this transaction {CONFLICTS} times, because it conflicted with others; "
-                        f"nothing was written: {conflict}"
+                        f"the database rolled this transaction back {CONFLICTS} times because of conflicts with "
+                        f"others; nothing was written: {conflict}"
                     ) from conflict
         raise AssertionError
 
@@ -112,18 +112,18 @@ class Store:
             return verb(tx)
 
     def once(self, verb: Callable[[Transaction], T], *, write: bool) -> T:
-        """Run a verb that is a single statement: it needs no `begin` and no `commit` around it."""
+        """Run a verb that is a single statement, which needs no `begin` and no `commit`."""
         with self._writing() if write else contextlib.nullcontext(), self._connection(write=write) as connection:
-            answer = verb(self._begun(self.dialect.alone(connection), self.queries))
+            result = verb(self._begun(self.dialect.alone(connection), self.queries))
             if write:
                 self.dialect.committed(connection)
-            return answer
+            return result
 
     @contextlib.contextmanager
     def transaction(
         self, *, patience: timedelta | None = None, own_patience: timedelta | None = None
     ) -> Iterator[Transaction]:
-        """All of it or nothing; its notifications are passed on after the commit."""
+        """Open a transaction. Commit it at the end, then send its notifications; roll it back after an error."""
         with self._writing(patience), self._open(write=True, patience=patience, own_patience=own_patience) as tx:
             yield tx
         self.commits += tx.wrote
@@ -134,15 +134,15 @@ class Store:
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Transaction]:
-        """A transaction that only reads; never waits for a writer."""
+        """Open a transaction that only reads and never waits for a writer."""
         with self._open(write=False) as tx:
             yield tx
 
     def join(self, caller: Caller, verb: Callable[[Transaction], T]) -> T:
-        """Run `verb` in a transaction that the caller began, on its connection, and will end.
+        """Run `verb` in a transaction that the caller began on its own connection and will end.
 
-        Every way of joining comes through here: the driver is one that we know, the database is the store's, and a
-        transaction is open.
+        Every use of a caller's transaction goes through this method. It checks that the driver is supported, that the
+        connection is to the store's database, and that a transaction is open.
         """
         try:
             session, style = self.dialect.join(caller)
@@ -150,31 +150,33 @@ class Store:
             self._require_same_database(self._begun(session, queries))
             self.dialect.enter(caller, session)
             tx = self._begun(session, queries, owned=False)
-            answer = verb(tx)
+            result = verb(tx)
             self.dialect.announce_joined(tx)
-            return answer
+            return result
         except Exception as error:
             translated = self.dialect.translate(error)
             if translated is error:
                 raise
             if isinstance(translated, Conflict):
-                raise StoreBusy(f"the database undid your transaction; begin it again: {translated}") from error
+                raise StoreBusy(f"the database rolled your transaction back; begin it again: {translated}") from error
             raise translated from error
 
-    def _require_same_database(self, theirs: Transaction) -> None:
-        found = theirs.one("find_database")
-        assert found is not None
-        if found == self._database:
+    def _require_same_database(self, tx: Transaction) -> None:
+        theirs = tx.one("find_database")
+        assert theirs is not None
+        if theirs == self._database:
             return
-        # The first time; or ours is not the same any more, because its server was restarted.
+        # Read our own identity: this is the first call, or it has changed because the server was restarted.
         ours = self._database = self.read(lambda tx: tx.one("find_database"))
         assert ours is not None
-        if found != ours:
-            raise WrongConnection(f"this connection is to {self.dialect.elsewhere(ours, found)}")
+        if theirs != ours:
+            raise WrongConnection(f"this connection is to {self.dialect.elsewhere(ours, theirs)}")
 
     def reserved(self) -> contextlib.AbstractContextManager[None]:
-        """Inside, this thread never waits for a free connection. For the engine's own threads, of which there are few:
-        whatever uses up the connections must not keep a worker from renewing its leases."""
+        """Let this thread use a connection without waiting for a free one.
+
+        It is for the engine's own few threads: a worker must renew its leases even if all connections are in use.
+        """
         self._after_fork()
         return self._pool.turn(waits=False)
 
@@ -184,7 +186,7 @@ class Store:
             self._follow(connection)
 
     def about(self) -> tuple[About, timedelta]:
-        """What stands behind us, and how far its clock is ahead of this host's."""
+        """Return the versions of the server and driver, and how far the server's clock is ahead of this host's."""
         with self._connection(write=False) as connection:
             ours = self.clock.wall()
             theirs = self.dialect.server_time(connection, self.clock)
@@ -196,12 +198,12 @@ class Store:
             return self.dialect.backup(connection, path, progress=progress)
 
     def announce(self, names: set[str]) -> None:
-        """Tell other processes; a hint, so a failure is theirs to make up for at their next tick."""
+        """Notify other processes. Errors are ignored: without a notification they find the work at their next poll."""
         with contextlib.suppress(HoldfastError), self._connection(write=False) as connection:
             self.dialect.announce(connection, names)
 
     def listen(self, stopping: threading.Event) -> Iterator[set[str]]:
-        """The names that other processes notify, on a connection of its own; {""} means: look at everything."""
+        """Yield the names that other processes notify, on a separate connection; {""} stands for all names."""
         self._after_fork()
         self.check()
         connection = self.dialect.connect()
@@ -213,7 +215,7 @@ class Store:
             self.dialect.close(connection)
 
     def close(self) -> None:
-        """Close the connections that no one is using just now."""
+        """Close all idle connections."""
         self._after_fork()
         self._pool.close_idle()
         writer, self._writer = self._writer, None
@@ -235,7 +237,7 @@ class Store:
             return
         turn = self._turn
         if not turn.acquire(timeout=-1 if patience is None else patience.total_seconds()):
-            raise StoreBusy("the database is locked, or another thread of this process writes; nothing was written")
+            raise StoreBusy("the database is locked by another thread of this process; nothing was written")
         try:
             yield
         finally:
@@ -256,7 +258,7 @@ class Store:
                 self._follow(connection)
             try:
                 session = self.dialect.begin(connection, write=write, patience=patience, own_patience=own_patience)
-                # Read when the lock is ours: what is promised from now on must not be old before it is written.
+                # Read the clock after the lock is taken: waiting for the lock must not make the time outdated.
                 tx = self._begun(session, self.queries)
                 yield tx
                 self.dialect.commit(connection)
@@ -272,7 +274,7 @@ class Store:
 
     @contextlib.contextmanager
     def _connection(self, *, write: bool) -> Iterator[Any]:
-        """A connection that goes back to where it came from, unless it broke."""
+        """Open a connection, or take an idle one, and keep it for later use unless it broke."""
         self._after_fork()
         self.check()
         alone = write and self.dialect.one_writer
@@ -292,7 +294,7 @@ class Store:
                 if isinstance(translated, StoreUnavailable) and connection is not None:
                     self.dialect.close(connection)
                     connection = None
-                    pool.close_idle()  # what cut one off has most likely cut off all of them
+                    pool.close_idle()  # most likely all of them are broken
                 if translated is error:
                     raise
                 raise translated from error
@@ -305,25 +307,25 @@ class Store:
                     pool.keep(connection)
 
     def _from_idle(self) -> Any:
-        """One that was not cut off while it lay idle, if there is one."""
+        """Return an idle connection that is still open, or None."""
         while (connection := self._pool.take()) is not None and not self.dialect.is_open(connection):
             self.dialect.close(connection)
         return connection
 
     def _forked(self) -> None:
-        # Replace the connections when they are next needed: the child may be inside a transaction that it must leave.
+        # Replace the connections later, on the next use: the child may be inside a transaction that it must leave.
         self._in_new_child = True
 
     def _after_fork(self) -> None:
-        """Replace everything that a child process inherited: it must not use its parent's connections."""
+        """In a forked child, replace everything inherited: it must not use its parent's connections."""
         if self._in_new_child:
             inherited = [*self._pool.idle, *([] if self._writer is None else [self._writer])]
             self._reset()
             self.dialect.after_fork_in_child(inherited)
-            self._inherited = inherited  # closed by its parent, which still uses it
+            self._inherited = inherited  # keep a reference: closing them would break the parent's connections
 
     def _before_fork(self) -> None:
-        """Fork between two transactions, so that a child inherits no connection that is in use."""
+        """Wait for the current transaction to end, so that a child inherits no connection that is in use."""
         self._held_for_fork = self._turn.acquire(timeout=WAIT_BEFORE_FORK)
         self._pool.before_fork()
         self.dialect.before_fork()

@@ -1,10 +1,11 @@
-"""Transactions: named statements under one reading of the clock.
+"""Transactions: execute named statements, all with the same time.
 
     with store.transaction() as tx:
-        changed = tx.run("delete_something", ids=[...])     how many rows
-        rows = tx.all("take_something", limit=10)           the rows
+        changed = tx.run("delete_something", ids=[...])     returns the number of rows
+        rows = tx.all("take_something", limit=10)           returns the rows
 
-A list is bound as JSON text, an instant as the dialect wants it. Columns that end in `_at` come back as instants.
+A list is bound as JSON text, and an instant in the dialect's own format. Columns that end in `_at` are returned as
+datetimes.
 """
 
 from __future__ import annotations
@@ -21,15 +22,16 @@ if TYPE_CHECKING:
 
 Row: TypeAlias = dict[str, Any]
 AHEAD = timedelta(hours=1)
-"""A run from farther ahead was written while a clock was wrong. New runs don't come after it, or their times would be
-wrong, too, until that time has come."""
+"""A run that is farther in the future was written while a clock was wrong. New ids and times ignore it; otherwise they
+would be wrong too until that time."""
 
 
 class Transaction:
-    """`owned` says whether the engine began it, or a caller did and we have joined.
+    """An open transaction.
 
-    `bounded` are the queues that this process last saw bounded: a hint, shared by all transactions of a store. `again`
-    says that the same was undone before, to resolve a conflict.
+    `owned` is true if the engine began it, and false for a caller transaction. `bounded` names the queues that had a
+    capacity when this process last looked: a hint, shared by all transactions of a store. `again` is true if the
+    transaction was rolled back before because of a conflict.
     """
 
     def __init__(
@@ -55,16 +57,16 @@ class Transaction:
         self._newest: Row | None = None
 
     def new_id(self) -> str:
-        """An id for a new run, later in order than those of all runs that this transaction can see.
+        """Return an id for a new run that sorts after the ids of all runs that this transaction can see.
 
-        Runs start in the order of their ids, so an id is made by the transaction that writes it. Another process's
-        clock may be ahead of ours, up to `AHEAD`: its runs count, not its clock.
+        Runs start in the order of their ids, so the transaction that writes a run makes its id. The clock of another
+        process may be ahead of this one by up to `AHEAD`; the new id still sorts after that process's runs.
         """
         return self.ids.new(self.now, after=self._last_run()["id"])
 
     @property
     def created_at(self) -> datetime:
-        """When runs of this transaction are created: now, but not before any run that it can see."""
+        """The creation time of this transaction's runs: now, but not earlier than any run that it can see."""
         latest: datetime = self._last_run()["created_at"]
         return max(self.now, latest)
 
@@ -77,36 +79,36 @@ class Transaction:
         return self._newest
 
     def run(self, name: str, /, **values: object) -> int:
-        """Execute a statement; the number of rows that it touched."""
+        """Execute a statement and return the number of affected rows."""
         return self._execute(name, values)[2]
 
     def put(self, name: str, /, **values: object) -> None:
-        """Execute a statement whose answer no one needs; if it fails, this transaction does."""
+        """Execute a statement without waiting for its result; if it fails, the transaction fails."""
         query = self._queries[name]
         self._session.put(query.text, query.bind(self._bound(query, values)))
         self.wrote = True
 
     def all(self, name: str, /, **values: object) -> list[Row]:
-        """Execute a statement; the rows that it gave."""
-        rows, columns, _ = self._execute(name, values)
-        found = [dict(zip(columns, row, strict=True)) for row in rows]
+        """Execute a statement and return its rows."""
+        values_of_rows, columns, _ = self._execute(name, values)
+        rows = [dict(zip(columns, row, strict=True)) for row in values_of_rows]
         if self._dialect.parses_instants:
             instants = [column for column in columns if column.endswith("_at")]
-            for row in found:
+            for row in rows:
                 for column in instants:
                     row[column] = self._dialect.parse_instant(row[column])
-        return found
+        return rows
 
     def one(self, name: str, /, **values: object) -> Row | None:
         rows = self.all(name, **values)
         return rows[0] if rows else None
 
     def notify(self, *names: str) -> None:
-        """Wake the threads that wait for these names (queues, or `waits`), once this has been committed."""
+        """Wake the threads that wait for these names (queues, or `waits`) after the commit."""
         self.notified.update(names)
 
     def count(self, name: str, label: str = "") -> None:
-        """Something happened that a counter is kept of; it counts once this has been committed."""
+        """Increase a counter by one after the commit."""
         self.counted.append((name, label))
 
     def _execute(self, name: str, values: Mapping[str, object]) -> tuple[Sequence[Sequence[Any]], list[str], int]:
@@ -119,7 +121,7 @@ class Transaction:
         return {key: self._dialect.bind(value, query.columns) for key, value in values.items()}
 
     def execute_ddl(self, statement: str) -> None:
-        """One statement of a migration, which has no parameters and no name."""
+        """Execute one statement of a migration, which has no parameters and no name."""
         self._session.execute(statement, None)
 
 

@@ -1,1 +1,1 @@
-"""What every other package may use; nothing here knows what a run is."""
+"""Support: helpers that every other package may use. Nothing here depends on runs or jobs."""

@@ -1,8 +1,8 @@
-"""Clock: the only file that asks the time.
+"""Clock: the only module that reads the time.
 
-`now` is the database's time, so that hosts with wrong clocks agree: it is CLOCK_BOOTTIME plus an offset
-that is measured on connect and at every heartbeat. CLOCK_BOOTTIME goes on while the machine is suspended,
-so a lease that ran out in its sleep is seen to have run out.
+`now` is the database's time, so that hosts with wrong clocks agree. It is CLOCK_BOOTTIME plus an offset
+that is measured on connect and at every heartbeat. CLOCK_BOOTTIME continues while the machine is suspended,
+so a lease that expires during a suspend counts as expired on resume.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ _BOOT = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 class Clock(Protocol):
     def now(self) -> datetime:
-        """The database's time, in UTC."""
+        """Return the database's time, in UTC."""
         ...
 
     def elapsed(self) -> float:
-        """Seconds of a clock that never jumps and never stops, not even in suspend."""
+        """Return the seconds of a clock that never jumps and also runs while the machine is suspended."""
         ...
 
     def wall(self) -> datetime:
-        """This host's own opinion of the time: what an embedded database goes by."""
+        """Return this host's own time, which an embedded database uses."""
         ...
 
     def follow(self, theirs: datetime, *, asked: float, answered: float) -> None:
-        """Take over the database's time, read between two values of `elapsed`."""
+        """Set `now` to the database's time. It was read between `asked` and `answered`, two values of `elapsed`."""
         ...
 
     def settled_for(self) -> timedelta:
-        """How long ago the offset to the database last jumped; for ever, if it never did."""
+        """Return how long ago the offset to the database last jumped; `timedelta.max` if it never did."""
         ...
 
 
@@ -69,7 +69,7 @@ class SystemClock:
             if self._offset is not None and abs(offset - self._offset) > JUMP + uncertain:
                 self._settled_since = answered
             elif self._offset is not None and abs(offset - self._offset) <= uncertain / 2:
-                return  # the measurement can't tell them apart: keep `now` smooth
+                return  # within the measurement error: keep the old offset, so that `now` does not jitter
             self._offset = offset
 
     def _renew(self) -> None:

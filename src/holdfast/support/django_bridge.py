@@ -1,6 +1,6 @@
-"""Django bridge: what Django needs of the engine, where an application uses it.
+"""Django bridge: what the engine does for applications that use Django.
 
-Nothing here imports Django unless the application has done so, or says by `DJANGO_SETTINGS_MODULE` that it will.
+Nothing here imports Django unless the application has already imported it or sets `DJANGO_SETTINGS_MODULE`.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ log = logging.getLogger("holdfast.frameworks")
 VARIABLE = "DJANGO_SETTINGS_MODULE"
 LOCAL = frozenset({"", "localhost", "127.0.0.1", "::1", "[::1]"})
 
-Place = tuple[str, ...]
-"""What tells one database from another: the file, or server, port and name."""
+Identity = tuple[str, ...]
+"""The identity of a database: its file, or its server, port and name."""
 
-_real: set[Place] = set()
-"""Databases that Django has named outside of its tests."""
+_real: set[Identity] = set()
+"""Databases that Django uses outside its tests."""
 
 
 # Setting up
 
 
 def is_set_up() -> bool:
-    """Whether this process uses Django, and its settings are known."""
+    """Whether this process uses Django and Django's settings are configured."""
     conf = sys.modules.get("django.conf")
     return conf is not None and "django.db" in sys.modules and conf.settings.configured
 
 
 def set_up() -> None:
-    """Set Django up, if its variable names settings and no one has done it."""
+    """Set up Django if DJANGO_SETTINGS_MODULE is set and Django is not set up yet."""
     if VARIABLE not in os.environ or importlib.util.find_spec("django") is None:
         return
     import django
@@ -53,14 +53,16 @@ def set_up() -> None:
 
 
 def close_old_connections() -> None:
-    """Let Django close the connections of this thread that are broken or too old, as it does around a request."""
+    """Let Django close this thread's broken and outdated connections, as it does around a request."""
     if is_set_up():
         _close(sys.modules["django.db"].close_old_connections)
 
 
 def close_connections() -> None:
-    """Let Django close all connections of this thread, which ends now. Otherwise they are open until their memory is
-    freed."""
+    """Let Django close all connections of this thread, which is about to end.
+
+    Otherwise they stay open until they are garbage-collected.
+    """
     if is_set_up():
         _close(sys.modules["django.db"].connections.close_all)
 
@@ -73,10 +75,10 @@ def _close(close: Callable[[], None]) -> None:
 
 
 def close_old_connections_of_async_code() -> None:
-    """The same in the thread that Django's async methods use.
+    """Do the same in the thread that Django's async methods use.
 
-    It is one thread for all async code, and it does one thing after the other. So this happens before whatever is
-    awaited later, and nobody has to wait for it.
+    All async code shares this one thread, which makes its calls in order. So the connections are closed before any
+    later call, and the caller need not wait.
     """
     if is_set_up() and (sync := sys.modules.get("asgiref.sync")) is not None:
         sync.SyncToAsync.single_thread_executor.submit(close_old_connections)
@@ -86,12 +88,12 @@ def close_old_connections_of_async_code() -> None:
 
 
 def driver_connection(connection: Any) -> Any:
-    """The driver's connection below one of Django's, in whose transaction we write; None if it is not Django's."""
+    """Return the driver's connection of a Django connection with an open transaction; None if it is not Django's."""
     if not hasattr(connection, "settings_dict") or not hasattr(connection, "in_atomic_block"):
         return None
     if connection.get_autocommit():
         raise WrongConnection(
-            f"no transaction is open on Django's connection {connection.alias!r}, so there is nothing to join: submit "
+            f"no transaction is open on Django's connection {connection.alias!r}: submit "
             "inside `with transaction.atomic():`, or leave `connection` out"
         )
     if connection.needs_rollback:
@@ -106,29 +108,29 @@ def driver_connection(connection: Any) -> Any:
 
 
 def databases() -> Mapping[str, Mapping[str, Any]]:
-    """Django's databases as they are set now, by alias. Its test runner changes them in place."""
+    """Return Django's current database settings by alias. Django's test runner changes them in place."""
     if importlib.util.find_spec("django") is None:
         raise InvalidSetting("holdfast.django needs Django: pip install django")
     from django.core.exceptions import ImproperlyConfigured
     from django.db import connections
 
     try:
-        found: Mapping[str, Mapping[str, Any]] = connections.settings
+        by_alias: Mapping[str, Mapping[str, Any]] = connections.settings
     except ImproperlyConfigured as error:
         raise InvalidSetting(f"Django is not configured: {error}") from error
-    return found
+    return by_alias
 
 
 def database(alias: str) -> Mapping[str, Any]:
-    """One of them, or InvalidSetting."""
-    found = databases()
-    if alias not in found:
-        raise InvalidSetting(f"alias: Django has no database {alias!r}; it has {', '.join(sorted(found))}")
-    return found[alias]
+    """Return the settings of one Django database, or raise InvalidSetting."""
+    by_alias = databases()
+    if alias not in by_alias:
+        raise InvalidSetting(f"alias: Django has no database {alias!r}; it has {', '.join(sorted(by_alias))}")
+    return by_alias[alias]
 
 
 def url_of(alias: str) -> str:
-    """Our URL of one of Django's databases; InvalidSetting if it is none that we can use."""
+    """Return the Holdfast URL of a Django database; raise InvalidSetting if Holdfast can't use the database."""
     settings = database(alias)
     match settings["ENGINE"].rpartition(".")[2]:
         case "sqlite3" if is_in_memory(settings):
@@ -146,7 +148,7 @@ def url_of(alias: str) -> str:
 
 
 def is_in_memory(settings: Mapping[str, Any]) -> bool:
-    """Whether it is a database of SQLite that is no file, as Django's test databases are unless they have a name."""
+    """Whether this is an in-memory SQLite database, as Django's test databases are unless they have a name."""
     name = str(settings["NAME"])
     return settings["ENGINE"].endswith("sqlite3") and (name in ("", ":memory:") or "mode=memory" in name)
 
@@ -158,7 +160,7 @@ def _postgres_url(settings: Mapping[str, Any]) -> str:
     if role := options.get("assume_role"):
         escaped = str(role).replace("\\", "\\\\").replace(" ", "\\ ")
         options["options"] = f"{options.get('options', '')} -c role={escaped}".strip()
-    # What is not an option of libpq is meant for Django or for its cursors.
+    # Options that libpq does not know are for Django or its cursors.
     known = {option.keyword.decode() for option in Conninfo.get_defaults()} - {"dbname", "client_encoding"}
     given = {name: value for name, value in options.items() if name in known}
     given |= {name: settings[name.upper()] for name in ("host", "port", "user", "password") if settings[name.upper()]}
@@ -170,22 +172,22 @@ def _postgres_url(settings: Mapping[str, Any]) -> str:
 
 
 def is_testing() -> bool:
-    """Whether Django's test environment is set up in this process: by its own runner, or by pytest-django."""
+    """Whether Django's own runner or pytest-django has set up Django's test environment in this process."""
     tests = sys.modules.get("django.test.utils")
     return tests is not None and hasattr(getattr(tests, "_TestState", None), "saved_data")
 
 
 def is_test_database(alias: str) -> bool:
-    """Whether the name that one of Django's databases has now is that of a test database."""
+    """Whether a Django database currently has the name of a test database."""
     settings = database(alias)
     if is_in_memory(settings):
         return True
-    named = any(_fits(str(settings["NAME"]), other) for other in databases().values())
-    return named and place_of(url_of(alias)) not in _real
+    test_name = any(_is_test_name(str(settings["NAME"]), other) for other in databases().values())
+    return test_name and identity_of(url_of(alias)) not in _real
 
 
-def _fits(name: str, settings: Mapping[str, Any]) -> bool:
-    """Whether Django gives a test database that name, or one of its copies for tests in parallel."""
+def _is_test_name(name: str, settings: Mapping[str, Any]) -> bool:
+    """Whether Django uses this name for the test database of these settings, or for its copy in a parallel test run."""
     given = settings["TEST"]["NAME"]
     if given is None:
         return not settings["ENGINE"].endswith("sqlite3") and name.startswith("test_")
@@ -194,38 +196,38 @@ def _fits(name: str, settings: Mapping[str, Any]) -> bool:
 
 
 def remember() -> None:
-    """Remember which databases Django names outside of a test, to keep tests away from them."""
+    """Remember which databases Django uses outside tests, so that `refuse_real_database` can refuse them in tests."""
     if is_set_up():
         testing = is_testing()
         for alias in databases():
             with contextlib.suppress(InvalidSetting, ImportError):
                 if not testing or not is_test_database(alias):
-                    _real.add(place_of(url_of(alias)))
+                    _real.add(identity_of(url_of(alias)))
 
 
-def keep_away(url: str) -> None:
-    """Raise WrongDatabase in one of Django's tests, if this URL leads to the database that the tests stand in for."""
+def refuse_real_database(url: str) -> None:
+    """Raise WrongDatabase if Django's tests run in this process and the URL points to a real database."""
     if not is_testing():
         return
     remember()
-    if place_of(url) in {*_real, *_behind_tests()}:
+    if identity_of(url) in {*_real, *_real_databases_of_tests()}:
         raise WrongDatabase(
-            f"Django's tests run in this process, and this Holdfast uses {place_of(url)[-1]}, which is not the test "
-            "database; nothing was written. Use holdfast.django.Holdfast(), which uses the database that Django uses"
+            f"Django's tests run in this process, but this Holdfast uses {identity_of(url)[-1]}, which is not the test "
+            "database; nothing was written. Use holdfast.django.Holdfast(), which uses Django's current database"
         )
 
 
-def _behind_tests() -> Iterator[Place]:
-    """The databases behind test databases that have the name Django makes up, if they were never seen before."""
+def _real_databases_of_tests() -> Iterator[Identity]:
+    """Yield the real databases of test databases that have Django's default name, `test_` plus the real name."""
     for alias, settings in databases().items():
         if settings["ENGINE"].endswith(("postgresql", "postgis")) and settings["TEST"]["NAME"] is None:
-            *server, name = place_of(url_of(alias))
+            *server, name = identity_of(url_of(alias))
             if name.startswith("test_"):
                 yield (*server, name.removeprefix("test_"))
 
 
-def place_of(url: str) -> Place:
-    """Where a URL leads. Names of this machine count as one."""
+def identity_of(url: str) -> Identity:
+    """Return the identity of the database at a URL. All names of this machine count as `localhost`."""
     parts = urlsplit(url)
     if parts.scheme.startswith("sqlite"):
         return ("sqlite", os.path.realpath(unquote(parts.path.removeprefix("/"))))

@@ -1,4 +1,4 @@
-"""Errors: what went wrong, with a stable code and a sentence that says what to do."""
+"""Errors: every exception that Holdfast raises, each with a stable code."""
 
 from __future__ import annotations
 
@@ -8,37 +8,40 @@ from typing import ClassVar
 
 
 class HoldfastError(Exception):
-    """The root of every error that Holdfast raises. `code` is its class's name in lower case, such as `queue_full`."""
+    """The base class of all Holdfast errors. `code` is the class name in snake case, such as `queue_full`."""
 
     code: ClassVar[str] = "holdfast_error"
 
     def __init_subclass__(cls) -> None:
-        if cls.__module__ == __name__:  # elsewhere a subclass has the code of its parent, or says its own
+        if cls.__module__ == __name__:  # a subclass in another module inherits its parent's code or sets its own
             cls.code = re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
 
 
 class InvalidSetting(HoldfastError):
-    """A setting has a value that can't work."""
+    """A setting has an invalid value."""
 
 
 class InvalidPolicy(HoldfastError):
-    """A job or a submission asks for something that makes no sense."""
+    """An option of a job or a submission is invalid."""
 
 
 class JobExists(HoldfastError):
-    """Two functions claim one job name."""
+    """Two functions are registered under the same job name."""
 
 
 class NotGuarded(HoldfastError):
-    """A program that is only imported submits a run, starts a worker or runs a job: it needs a `__main__` guard."""
+    """A program submits a run, starts a worker or runs a job while it is imported: it needs a `__main__` guard."""
 
 
 class UnknownJob(HoldfastError):
-    """No function is registered under that job name here."""
+    """No function is registered under that job name in this process."""
 
 
 class OnlyFromCode(HoldfastError):
-    """Only the application's own code starts runs of this job; `start_at` is the address of its page, if any."""
+    """Only the application's own code may start runs of this job.
+
+    `start_at` is the address of the application's page that starts them, if there is one.
+    """
 
     def __init__(self, message: str, *, start_at: str | None = None) -> None:
         super().__init__(message)
@@ -50,11 +53,11 @@ class InvalidArguments(HoldfastError):
 
 
 class NotSerialisable(HoldfastError):
-    """A value can't be stored as JSON and read back: its type, its depth or a character in it does not allow it."""
+    """A value can't be stored as JSON and read back, because of its type, its depth or a character in it."""
 
 
 class Unreadable(HoldfastError, ValueError):
-    """A stored value can't be decoded: it was written by hand, by another version, or is damaged."""
+    """A stored value can't be decoded: it is damaged, or was written by hand or by another version."""
 
 
 class TooLarge(HoldfastError):
@@ -62,20 +65,20 @@ class TooLarge(HoldfastError):
 
 
 class IdempotencyConflict(HoldfastError):
-    """The idempotency key was used before, with other arguments."""
+    """The idempotency key was used before with different arguments."""
 
 
-class UnknownNeed(HoldfastError):
-    """A run was asked to wait for a run that does not exist."""
+class UnknownDependency(HoldfastError):
+    """A submission depends on a run that does not exist."""
 
 
 class QueueFull(HoldfastError):
-    """A bounded queue has no seat left; `retry_after` says when there may be one."""
+    """A bounded queue has no capacity left; `retry_after` estimates when it may have some again."""
 
     def __init__(self, queue: str, *, limit: int, queued: int, retry_after: timedelta) -> None:
         name = "all queues together" if queue == "*" else f"queue {queue}"
         super().__init__(
-            f"{name}: {queued} runs are queued or running, and {limit} is the limit; "
+            f"{name}: {queued} runs are queued or running, and the limit is {limit}; "
             f"try again in {retry_after.total_seconds():.0f} s"
         )
         self.queue, self.limit, self.queued, self.retry_after = queue, limit, queued, retry_after
@@ -86,30 +89,30 @@ class RunNotFound(HoldfastError):
 
 
 class RunInUse(HoldfastError):
-    """The run can't be deleted: it or a part of it has not ended, or something else names it."""
+    """The run can't be deleted: it or a part of it has not ended, or something else refers to it."""
 
 
 class BuildNotFound(HoldfastError):
-    """No one has asked for that build."""
+    """There is no such build."""
 
 
 class NoFingerprint(HoldfastError):
-    """Something can't be given a fingerprint: a file that is not there, or a value that differs between machines."""
+    """No fingerprint can be computed: a file is missing, or a value differs between machines."""
 
 
 class PipelineNotFound(RunNotFound):
-    """There is no run with that id, or it is no pipeline."""
+    """There is no run with that id, or it is not a pipeline."""
 
 
 class StageNotDone(HoldfastError):
-    """A pipeline can't be rerun from there: a stage before it has no result to use again."""
+    """A pipeline can't be rerun from that stage: an earlier stage has no result to reuse."""
 
 
 class RunFailed(HoldfastError):
     """The run ended without a result: it failed, timed out or was cancelled."""
 
     def __init__(self, run_id: str, state: str, failure_type: str | None, error: str | None) -> None:
-        # A traceback comes to its last line; `error` has all of it.
+        # The message shows the last line of the traceback; `error` has all of it.
         last = (error or "").strip().rpartition("\n")[2].strip()
         reason = ": ".join(part for part in (failure_type, last) if part) or "no reason recorded"
         super().__init__(f"run {run_id} {state}: {reason}")
@@ -117,27 +120,27 @@ class RunFailed(HoldfastError):
 
 
 class ResultTimeout(HoldfastError, TimeoutError):
-    """The run had not ended when the time to wait for it was over."""
+    """The run did not end within the time that the caller was willing to wait."""
 
 
 class LeaseLost(HoldfastError):
-    """Someone else has the run, or it has ended: stop the work, write nothing."""
+    """This worker no longer holds the run's lease, or the run has ended: stop working and write nothing."""
 
 
 class NotCommitted(HoldfastError):
-    """A job ended in a transaction of its own (`ctx.finish`) that was not committed."""
+    """A job finished its run in its own transaction (`ctx.finish`) but did not commit it."""
 
 
 class Cancelled(HoldfastError):
-    """The run was asked to stop; raise it from a job that has seen `ctx.cancelled`."""
+    """The run is being cancelled; raise it from a job when `ctx.cancelled` is true."""
 
 
 class ScheduleNotFound(HoldfastError):
-    """There is no schedule of that name."""
+    """There is no schedule with that name."""
 
 
 class SlotTaken(HoldfastError):
-    """That slot of the schedule is decided already; `run_id` names its run, if it has one."""
+    """That slot of the schedule is already decided; `run_id` is the id of its run, if it has one."""
 
     def __init__(self, message: str, *, run_id: str | None) -> None:
         super().__init__(message)
@@ -145,11 +148,11 @@ class SlotTaken(HoldfastError):
 
 
 class StillRunning(HoldfastError):
-    """An earlier run of the schedule has not ended, and its overlap policy lets no other start."""
+    """An earlier run of the schedule has not ended, and the overlap policy does not let another one start."""
 
 
 class NoWorker(HoldfastError):
-    """No live worker would run that slot, so it can't be claimed by hand."""
+    """No live worker can run that slot, so it can't be claimed by hand."""
 
 
 class DuplicateStep(HoldfastError):
@@ -157,35 +160,35 @@ class DuplicateStep(HoldfastError):
 
 
 class StepNotFound(HoldfastError):
-    """The run remembers no step of that name."""
+    """The run has no stored step with that name."""
 
 
 class ArtifactNotFound(HoldfastError):
-    """There is no artifact of that name, or its file is gone."""
+    """There is no artifact with that name, or its file is missing."""
 
 
 class ArtifactCorrupt(HoldfastError):
-    """An artifact's file is not as it was written: its size or checksum differs."""
+    """An artifact's file has changed since it was written: its size or checksum differs."""
 
 
-class DepotUnavailable(HoldfastError):
-    """Artifacts can't be written or read: a full disk, a missing right, an object storage that is away."""
+class ArtifactStoreUnavailable(HoldfastError):
+    """Artifacts can't be written or read: the disk is full, a permission is missing or the object storage is down."""
 
 
 class WorkerExists(HoldfastError):
-    """Another worker holds the lock that this one needs."""
+    """Another worker holds the exclusive lock that this one needs."""
 
 
 class WorkerNotFound(HoldfastError):
-    """There is no live worker of that name."""
+    """There is no live worker with that name."""
 
 
 class BackupFailed(HoldfastError):
-    """No backup was made: the file exists, can't be written, or is not what was copied."""
+    """No backup was made: the file exists, can't be written, or differs from the database after the copy."""
 
 
 class StoreBusy(HoldfastError):
-    """The database is locked by someone else, or all connections are in use; nothing was written, try again."""
+    """The database is locked, or all connections are in use. Nothing was written; try again."""
 
 
 class StoreUnavailable(HoldfastError):
@@ -193,65 +196,65 @@ class StoreUnavailable(HoldfastError):
 
 
 class StoreRefused(StoreUnavailable):
-    """The database refuses to be opened: a wrong password, an unknown user, or no such database, folder or right."""
+    """The database refuses the connection: a wrong user or password, or a missing database, folder or permission."""
 
 
 class StoreUnsafe(HoldfastError):
-    """Writing to the SQLite file is no longer safe: the file, its `-wal` or this process's lock on it is gone.
+    """Writing to the SQLite file is no longer safe: the file, its `-wal` file or this process's lock on it is gone.
 
-    Every further write is refused. Workers and servers end; start them again when the cause is removed.
+    Every further write is refused. Workers and servers end; start them again after you have removed the cause.
     """
 
 
 class WrongConnection(HoldfastError):
-    """The connection given to join can't be used: it is to another database, or its transaction can't serve."""
+    """The given connection can't be used: it belongs to another database, or its transaction is unsuitable."""
 
 
 class WrongDatabase(HoldfastError):
-    """A test would use another database than the framework's test database, or the framework has changed databases.
+    """A test would use a database other than the framework's test database, or the framework has changed databases.
 
     Nothing was written.
     """
 
 
 class WrongSqliteLibrary(HoldfastError):
-    """The connection belongs to another SQLite library than the store's.
+    """The connection belongs to a different SQLite library from the store's.
 
-    Two SQLite libraries in one process drop each other's file locks, and commits are lost.
+    Two SQLite libraries in one process release each other's file locks, and commits are lost.
     """
 
 
 class SchemaTooNew(HoldfastError):
-    """The database was migrated by a newer Holdfast than this one."""
+    """A newer version of Holdfast has migrated the database."""
 
 
 class SchemaMissing(HoldfastError):
-    """The database has no Holdfast tables, or old ones, and migrating was not allowed."""
+    """The database has no Holdfast tables, or outdated ones, and `auto_migrate` is off."""
 
 
 class NotSignedIn(HoldfastError):
-    """The server was given no token, or none that it knows."""
+    """The request had no token, or one that the server does not know."""
 
 
 class NotAllowed(HoldfastError):
-    """The token's role may look, but not do this."""
+    """The token's role does not allow this action."""
 
 
 class ServerUnavailable(HoldfastError):
-    """The server can't be reached, or what answers there is none of ours."""
+    """The server can't be reached, or is not a Holdfast server."""
 
 
 class ServerRefused(HoldfastError):
-    """The server refused the request for a reason that exists only over HTTP; `problem` is its code."""
+    """The server refused the request for an HTTP-specific reason; `problem` is its code."""
 
     def __init__(self, message: str, *, problem: str = "http_error") -> None:
         super().__init__(message)
         self.problem = problem
 
 
-class PassNotFound(HoldfastError):
-    """No one of that name has a pass."""
+class TokenNotFound(HoldfastError):
+    """There is no token with that name."""
 
 
-class PassExists(HoldfastError):
-    """Someone of that name has a pass already."""
+class TokenExists(HoldfastError):
+    """There is already a token with that name."""

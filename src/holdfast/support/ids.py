@@ -1,6 +1,6 @@
-"""Ids and chance: the only file that is random, so that a seed replays anything.
+"""Ids and random numbers: the only module that uses randomness, so that a seed makes a test repeatable.
 
-An id is 26 characters that sort by the time they were made: ten for the millisecond, sixteen that are random
+An id has 26 characters and sorts by the time it was made: ten for the millisecond, and sixteen that are random
 and count up within one millisecond. `order by id` is therefore "oldest first", the same on every database.
 """
 
@@ -34,44 +34,44 @@ class Ids:
 
     def _start(self) -> None:
         self._lock = threading.Lock()
-        self._random = random.Random(self._seed)  # without a seed: from the operating system's
+        self._random = random.Random(self._seed)  # without a seed, seeded by the operating system
         self._last = 0
 
     def new(self, now: datetime, *, after: str | None = None) -> str:
-        """A new id, later in order than `after` and every id that this object made before."""
+        """Return a new id that sorts after `after` and after every id that this object has made."""
         milliseconds = int((now - EPOCH).total_seconds() * 1000)
         with self._lock:
             if milliseconds > self._last >> 80:
-                # The top bit stays free, so that counting up never runs into the next millisecond.
+                # The top bit stays 0, so that counting up never reaches the next millisecond.
                 self._last = milliseconds << 80 | self._random.getrandbits(79)
             else:
                 self._last += 1
             made = _text(self._last)
             if after is not None and made <= after and (least := _number(after)):
-                # Not the very next one: other processes may come after the same id at the same time.
+                # Skip a random distance: other processes may make an id after the same one at the same time.
                 self._last = least + 1 + self._random.getrandbits(40)
                 made = _text(self._last)
         return made
 
     @staticmethod
     def since(at: datetime) -> str:
-        """What sorts before every id that was made at that instant or later, and after all earlier ones."""
+        """Return a text that sorts before every id made at that instant or later, and after all earlier ids."""
         milliseconds = max(0, int((at - EPOCH).total_seconds() * 1000))
         return "".join(_PAIRS[milliseconds >> shift & 1023] for shift in range(40, -1, -10))
 
     @staticmethod
-    def made_at(given: str) -> datetime | None:
-        """When an id was made; None for what is none."""
+    def created_at(given: str) -> datetime | None:
+        """Return when an id was made; None if the text is not an id."""
         number = _number(given)
         return EPOCH + timedelta(milliseconds=number >> 80) if number else None
 
     def fraction(self) -> float:
-        """A number between 0 and 1, for jitter."""
+        """Return a random number between 0 and 1, for jitter."""
         with self._lock:
             return self._random.random()
 
     def holder(self, name: str) -> str:
-        """A name for a worker that no other worker ever had: host, pid, stage and a random tail."""
+        """Return a globally unique worker name: host, pid, the given name and a random tail."""
         import socket
 
         with self._lock:
@@ -80,7 +80,7 @@ class Ids:
 
     @staticmethod
     def name_of(holder: str) -> str:
-        """The name in a holder."""
+        """Return the given name inside a worker name that `holder` made."""
         return holder.rpartition(":")[0].split(":", 2)[-1]
 
     def token(self) -> str:
@@ -88,7 +88,7 @@ class Ids:
             return f"{self._random.getrandbits(64):016x}"
 
     def secret(self) -> str:
-        """256 bits that no one can guess, as text that fits in a URL; without a seed the operating system's own."""
+        """Return 256 secret bits as URL-safe text. Without a seed they come from the operating system."""
         with self._lock:
             drawn = os.urandom(32) if self._seed is None else self._random.randbytes(32)
         return base64.urlsafe_b64encode(drawn).decode().rstrip("=")
@@ -99,7 +99,7 @@ def _text(number: int) -> str:
 
 
 def _number(given: str) -> int:
-    """What an id counts; 0 for what is none, or is of a time beyond all calendars."""
+    """Return an id as a number; 0 if it is not an id or its time is out of range."""
     value = 0
     for character in given:
         if (digit := _ALPHABET.find(character)) < 0:

@@ -1,9 +1,9 @@
-"""JSON text: values to text and back, and instants to text that sorts.
+"""JSON text: converts values to text and back, and instants to text that sorts.
 
-`check` decides which JSON text may be stored: what passes it can be read back by every store and every reader.
-`difference` decides whether a value comes back from its text as it went in. What is in the database may still be
-damaged: `load` raises Unreadable for it, and `Reading` decodes a row for a list, which shows such a value as
-"unreadable: …" instead of failing.
+`check` decides which JSON text may be stored: every database and every reader can read it back.
+`difference` tells whether a value survives being stored and read back. A stored value may still be damaged: `load`
+raises Unreadable for it. `Reading` decodes a row for a list and shows such a value as "unreadable: …" instead of
+failing.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ T = TypeVar("T")
 
 MAX_DEPTH = 100
 """Levels of lists and objects in one stored value. SQL Server reads 128 levels, and Holdfast adds up to two of its own
-(a pipeline's arguments stand inside its plan); pydantic reads 200, and an API answer adds a few more."""
+(a pipeline's arguments are inside its plan). Pydantic reads 200, and an API response adds a few more."""
 
 
 def rows(values: list[Any], columns: tuple[str, ...], instant: Callable[[datetime], str]) -> str:
-    """JSON text of a batch: plain values, objects, or arrays of `columns`; instants as `instant` writes them."""
+    """Return a batch as JSON text: plain values, objects, or arrays of `columns`. `instant` formats datetimes."""
     if values and isinstance(values[0], dict):
         if columns:
             values = [[instant(v) if isinstance(v := row[name], datetime) else v for name in columns] for row in values]
@@ -41,7 +41,7 @@ def rows(values: list[Any], columns: tuple[str, ...], instant: Callable[[datetim
 
 
 def dump(value: object, *, what: str) -> str:
-    """JSON text for a value that can be stored, or NotSerialisable."""
+    """Return a value as JSON text that can be stored, or raise NotSerialisable."""
     try:
         text = pydantic_core.to_json(value, inf_nan_mode="constants", bytes_mode="base64", by_alias=False).decode()
     except NOT_JSON as error:
@@ -50,35 +50,35 @@ def dump(value: object, *, what: str) -> str:
 
 
 NOT_JSON = (pydantic_core.PydanticSerializationError, UnicodeError, ValueError, RecursionError)
-"""What pydantic raises for a value that it can't write as JSON."""
+"""The errors that pydantic raises for a value that it can't write as JSON."""
 
 
 def not_json(error: Exception, *, what: str) -> NotSerialisable:
-    """The error to raise for one of NOT_JSON."""
+    """Return the error to raise for one of NOT_JSON."""
     if isinstance(error, RecursionError) or "depth" in str(error):
         return _too_deep(what)
     return NotSerialisable(f"{what} can't be stored as JSON: {error}")
 
 
 def check(text: str, *, what: str) -> str:
-    """The same JSON text if every store can keep it and every reader can read it back; else NotSerialisable."""
+    """Return the JSON text if every database can store it and every reader can read it; else raise NotSerialisable."""
     if _is_too_deep(text):
         raise _too_deep(what)
     if storable(text) and not ("\\u0000" in text and _ENCODED_NUL.search(text)):
         return text
-    raise NotSerialisable(f"{what} can't be stored: a text in it contains NUL (\\u0000) or half a character (\\ud800)")
+    raise NotSerialisable(f"{what} can't be stored: a text in it contains NUL (\\u0000) or a lone surrogate (\\ud800)")
 
 
 def difference(value: object, again: object) -> str | None:
-    """How a value that was read back differs from the one that was stored, by the names of types; None if it does not.
+    """Describe how a value that was read back differs from the stored one, by type names; None if they are equal.
 
-    Two aware datetimes of the same instant do not differ.
+    Two aware datetimes of the same instant are equal.
     """
     return None if _equal(value, again) else _first_difference(value, again, "")
 
 
 def load(text: str) -> Any:
-    """The value of stored JSON text, or Unreadable."""
+    """Decode stored JSON text, or raise Unreadable."""
     try:
         return pydantic_core.from_json(text)
     except (ValueError, TypeError) as error:
@@ -95,7 +95,7 @@ def is_json(text: str) -> bool:
 
 
 def shown(text: str | None) -> Any:
-    """The value of stored JSON text for a list or a page: a marker in place of what can't be decoded."""
+    """Decode stored JSON text for a list or a page; return a marker if it can't be decoded."""
     try:
         return None if text is None else load(text)
     except Unreadable as error:
@@ -103,12 +103,12 @@ def shown(text: str | None) -> Any:
 
 
 def marker(fault: object) -> str:
-    """What people see in place of a value that can't be decoded."""
+    """Return the text that people see in place of a value that can't be decoded."""
     return f"unreadable: {fault}"
 
 
 class Reading:
-    """Decodes the columns of one stored row. `unreadable` says what could not be decoded, None if all could."""
+    """Decodes the columns of one stored row. `unreadable` says which could not be decoded; None if all could."""
 
     def __init__(self, row: Mapping[str, Any]) -> None:
         self._row = row
@@ -123,7 +123,7 @@ class Reading:
         return "; ".join(self._faults) or None
 
     def column(self, name: str, decode: Callable[[Any], T], *, instead: Callable[[str], T]) -> T:
-        """The decoded column; if it can't be decoded, the fault is noted and `instead` is given the marker."""
+        """Decode a column. If that fails, record the fault and return `instead(marker)`."""
         try:
             return decode(self._row[name])
         except (ValueError, TypeError, KeyError, AttributeError) as error:
@@ -132,62 +132,62 @@ class Reading:
 
 
 def texts(text: str) -> list[str]:
-    """A stored list of texts."""
-    found = load(text)
-    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+    """Decode a stored list of texts, or raise Unreadable."""
+    value = load(text)
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise Unreadable(f"not a list of texts: {_beginning(text)}")
-    return found
+    return value
 
 
 def mapping(text: str) -> dict[str, Any]:
-    """A stored JSON object."""
-    found = load(text)
-    if not isinstance(found, dict):
+    """Decode a stored JSON object, or raise Unreadable."""
+    value = load(text)
+    if not isinstance(value, dict):
         raise Unreadable(f"not a JSON object: {_beginning(text)}")
-    return found
+    return value
 
 
 def compact(value: object) -> str:
-    """JSON text of our own plain values, always the same for the same value."""
+    """Return plain JSON values as text; equal values give equal text."""
     return json.dumps(value, separators=(",", ":"), sort_keys=True, ensure_ascii=False)
 
 
-@lru_cache(maxsize=4096)  # a batch says the same instant many times
+@lru_cache(maxsize=4096)  # a batch contains the same instant many times
 def instant_text(instant: datetime) -> str:
-    """UTC, always 26 characters, so that text order is time order."""
+    """Return an instant in UTC as 26 characters, so that text order is time order."""
     return instant.astimezone(UTC).isoformat(" ", "microseconds")[:26]
 
 
 class UnreadableInstant(datetime):
-    """1970-01-01 in place of a stored instant that can't be parsed; `text` is what is stored."""
+    """1970-01-01 in place of a stored instant that can't be parsed; `text` is the stored value."""
 
     text: object = ""
 
 
 @lru_cache(maxsize=4096)
 def parse_instant(text: str) -> datetime:
-    """A stored instant; one that can't be parsed must not hide the rest of its row, nor the rows beside it."""
+    """Parse a stored instant. Return an UnreadableInstant instead of failing, so that the row can still be shown."""
     try:
         return datetime.fromisoformat(text).replace(tzinfo=UTC)
     except (ValueError, TypeError):
-        found = UnreadableInstant(1970, 1, 1, tzinfo=UTC)
-        found.text = text
-        return found
+        unreadable = UnreadableInstant(1970, 1, 1, tzinfo=UTC)
+        unreadable.text = text
+        return unreadable
 
 
 def storable(text: str) -> bool:
-    """Whether every database can keep this text: no NUL, no half of a surrogate pair."""
+    """Whether every database can store this text: it has no NUL and no lone surrogate."""
     return "\x00" not in text and (text.isascii() or not _HALF.search(text))
 
 
 def check_text(value: object, *, what: str) -> None:
-    """Refuse what no database can keep as text: a reason, a note."""
+    """Raise InvalidArguments unless this is None or text that every database can store."""
     if value is not None and not (isinstance(value, str) and storable(value)):
-        raise InvalidArguments(f"{what} is text without NUL or half a character")
+        raise InvalidArguments(f"{what} must be text without NUL characters and lone surrogates")
 
 
 def digest(*parts: str | None, size: int = 8) -> str:
-    """Hex characters, two for each byte of `size`, that change when any part does."""
+    """Return a hex digest of `size` bytes over all parts."""
     import hashlib
 
     joined = "\x1f".join("\x00" if part is None else part for part in parts)
@@ -207,8 +207,8 @@ def _too_deep(what: str) -> NotSerialisable:
 def _is_too_deep(text: str) -> bool:
     if text.count("[") + text.count("{") <= MAX_DEPTH:
         return False
-    quotes = text.replace("\\\\", "").replace('\\"', "")  # only those that begin or end a text
-    outside = "".join(quotes.split('"')[::2])
+    unescaped = text.replace("\\\\", "").replace('\\"', "")  # the quotes that are left begin or end a string
+    outside = "".join(unescaped.split('"')[::2])
     brackets = outside.encode("ascii", "ignore").translate(None, _NO_BRACKETS)
     return max(accumulate(map(_LEVELS.__getitem__, brackets)), default=0) > MAX_DEPTH
 
@@ -216,29 +216,32 @@ def _is_too_deep(text: str) -> bool:
 def _equal(value: object, again: object) -> bool:
     try:
         return bool(value == again)
-    except Exception:  # of a type whose comparison is of another kind, such as an array's
+    except Exception:  # some types do not compare to a bool, such as arrays
         return False
 
 
 def _first_difference(value: object, again: object, path: str) -> str | None:
-    """The first part that differs. Containers are compared part by part: Python calls a datetime that falls into the
-    repeated hour of a time zone unequal to the same instant in any other zone."""
+    """Describe the first part that differs.
+
+    Containers are compared part by part, because Python's `==` calls a datetime in the repeated hour of a time zone
+    unequal to the same instant in any other zone.
+    """
     if _equal(value, again) or _same_instant(value, again):
         return None
     where = path or "it"
     if isinstance(value, float) and not math.isfinite(value):
-        return f"{where} is {value}, a float that JSON does not have"
+        return f"{where} is {value}, which JSON does not support"
     if type(value) is not type(again):
         return f"{where} is of type {type(value).__name__} and would come back as {type(again).__name__}"
-    parts, found = _parts(value), _parts(again)
-    if parts is None or found is None:
+    parts, parts_again = _parts(value), _parts(again)
+    if parts is None or parts_again is None:
         return f"{where} is of type {type(value).__name__} and would not come back equal"
-    if (lost := next((key for key in parts if key not in found), None)) is not None:
+    if (lost := next((key for key in parts if key not in parts_again), None)) is not None:
         return f"{where} has a key of type {type(lost).__name__}, which would not come back"
-    if len(parts) != len(found):
-        return f"{where} is of type {type(value).__name__} and would come back with other parts"
-    inner = (_first_difference(part, found[key], f"{path}[{_beginning(key)}]") for key, part in parts.items())
-    return next((told for told in inner if told is not None), None)
+    if len(parts) != len(parts_again):
+        return f"{where} is of type {type(value).__name__} and would come back with different parts"
+    inner = (_first_difference(part, parts_again[key], f"{path}[{_beginning(key)}]") for key, part in parts.items())
+    return next((text for text in inner if text is not None), None)
 
 
 def _same_instant(value: object, again: object) -> bool:
@@ -249,7 +252,7 @@ def _same_instant(value: object, again: object) -> bool:
 
 
 def _parts(value: Any) -> Mapping[Any, Any] | None:
-    """What a container, a model or a plain object consists of; None where its own comparison has the last word."""
+    """Return the parts of a container, a model or a plain object; None if only its own `==` can compare it."""
     if isinstance(value, dict):
         return value
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""Redaction: secrets are taken out of errors and logs before they are stored."""
+"""Redaction: removes secrets from errors and logs before they are stored."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ _DEFAULTS = (
 
 
 class Redactor:
-    """The default rules and the user's own; a rule is a regular expression whose first group is hidden."""
+    """Applies the default rules and the user's own. A rule is a regular expression; its first group is hidden."""
 
     def __init__(self, rules: Iterable[str] = ()) -> None:
         self._rules = [re.compile(rule) for rule in (*_DEFAULTS, *rules)]
 
     def text(self, text: str) -> str:
-        """The text without secrets, and without what no database can keep (NUL, halves of characters)."""
+        """Return the text without secrets, with NUL characters and lone surrogates escaped for the database."""
         text = text.replace("\x00", "\\x00").encode("utf-8", "backslashreplace").decode()
         for rule in self._rules:
             text = rule.sub(_hide, text)
         return text
 
     def data(self, data: dict[str, Any]) -> dict[str, Any]:
-        """An event's data, each text of it without secrets."""
+        """Return an event's data with the secrets removed from each text."""
         return {name: self.text(value) if isinstance(value, str) else value for name, value in data.items()}
 
     def error(self, error: BaseException) -> str:
-        """An error with its causes and the places they were raised at, without secrets, bounded."""
+        """Return an error's traceback with its causes, without secrets and at most about MAX_ERROR characters long."""
         text = self.text(formatted(error))
         if len(text) > MAX_ERROR:
             half = MAX_ERROR // 2
@@ -48,16 +48,16 @@ class Redactor:
 
 
 def formatted(error: BaseException) -> str:
-    """An error as Python shows it, from the user's own code on: frames of ours are left out."""
+    """Format an error as Python does, without Holdfast's own frames."""
     whole = traceback.TracebackException.from_exception(error)
     for each in _chained(whole):
-        # An error with no frame but ours is shown as it is.
+        # If all frames are Holdfast's own, show them.
         each.stack[:] = _outer(each.stack) or each.stack
     return "".join(whole.format())
 
 
 def _outer(stack: traceback.StackSummary) -> list[traceback.FrameSummary]:
-    """The frames that are not ours; what a dataclass of ours was made by has no file and goes with it."""
+    """Return the frames outside Holdfast. A `<string>` frame after one of its own is of a dataclass: left out."""
     kept: list[traceback.FrameSummary] = []
     ours = False
     for frame in stack:

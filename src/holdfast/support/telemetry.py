@@ -1,11 +1,10 @@
-"""Telemetry: traces that go on from whoever submitted a run to the run and its steps.
+"""Telemetry: continues the submitter's trace in the run and its steps.
 
-    submitter's span ──traceparent──▶ runs.trace ──▶ the run's span (CONSUMER), one an attempt ──▶ its steps' spans
+    submitter's span ──▶ runs.traceparent ──▶ one span per attempt (CONSUMER) ──▶ one span per step
 
-OpenTelemetry is never imported here: unless the application has done so itself, and has set a tracer provider, all of
-this costs a look into a dictionary. Every attempt is a child of the submitter's span, later ones too: a run that waits
-for its children goes on as another attempt, and half of its trace would be of no use. No text goes into a span that
-has not been redacted.
+OpenTelemetry is used only if the application has imported it and set a tracer provider. Otherwise all of this costs
+one dictionary lookup. Every attempt is a child of the submitter's span, so that the trace stays whole when a run waits
+for its children and continues as another attempt. Every text is redacted before it goes into a span.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from typing import Any
 
 NAME = "holdfast"
 API = "opentelemetry.trace"
-FLUSH = 2_000  # milliseconds that the last spans of a process may take to leave it
+FLUSH = 2_000  # milliseconds to export the last spans of a process
 
 _PARENT = re.compile(r"00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})")
 _NOTHING: contextlib.nullcontext[None] = contextlib.nullcontext()
@@ -27,7 +26,7 @@ _redact: ContextVar[Callable[[str], str] | None] = ContextVar("holdfast_redact",
 
 
 def current() -> str | None:
-    """Where the caller stands in a trace, as W3C traceparent; None if nowhere."""
+    """Return the caller's current span as a W3C traceparent; None if there is no span."""
     trace: Any = sys.modules.get(API)
     if trace is None:
         return None
@@ -38,18 +37,18 @@ def current() -> str | None:
 
 
 def traces() -> bool:
-    """Whether spans go anywhere."""
+    """Whether the application exports spans."""
     return _api() is not None
 
 
 class Span:
-    """A run's span, to be told how its attempt came out."""
+    """The span of one attempt of a run; `ended` records the attempt's outcome."""
 
     def __init__(self, span: Any) -> None:
         self._span = span
 
     def ended(self, outcome: str, error: str | None) -> None:
-        """Say how it came out; with an error, which has been redacted already, the span is an error's."""
+        """Record the outcome. An error, already redacted, sets the span's status to ERROR."""
         self._span.set_attribute("holdfast.outcome", outcome)
         if error is not None:
             _failed(self._span, error, {"exception.message": _last_line(error), "exception.stacktrace": error})
@@ -57,7 +56,7 @@ class Span:
 
 @contextlib.contextmanager
 def run(trace: str | None, name: str, attributes: Mapping[str, Any], redact: Callable[[str], str]) -> Iterator[Span]:
-    """The span of one attempt of a run, which goes on from the submitter's; ask `traces` first."""
+    """Open the span of one attempt of a run, as a child of the submitter's span. Check `traces` first."""
     api = _api()
     assert api is not None
     token = _redact.set(redact)
@@ -72,7 +71,7 @@ def run(trace: str | None, name: str, attributes: Mapping[str, Any], redact: Cal
 
 @contextlib.contextmanager
 def going_on(trace: str | None, redact: Callable[[str], str]) -> Iterator[None]:
-    """In a run's own process: its steps belong to the span that its worker has begun."""
+    """In an isolated run's process: make the span that its worker opened the parent of the steps' spans."""
     api = _api()
     context = None if api is None else _remote(api, trace)
     if context is None:
@@ -89,12 +88,12 @@ def going_on(trace: str | None, redact: Callable[[str], str]) -> Iterator[None]:
 
 
 def step(name: str) -> contextlib.AbstractContextManager[None]:
-    """The span of a step."""
+    """Open the span of a step."""
     return _NOTHING if _redact.get() is None else _step(name)
 
 
 def flush() -> None:
-    """Let the spans go that are still here, before a process ends without further ado."""
+    """Export the remaining spans before the process exits."""
     api = _api()
     force = None if api is None else getattr(api.get_tracer_provider(), "force_flush", None)
     if force is not None:
@@ -119,7 +118,7 @@ def _step(name: str) -> Iterator[None]:
 
 
 def _api() -> Any:
-    """The API, if the application has imported it and says where spans go."""
+    """Return OpenTelemetry's trace module if the application has imported it and set a tracer provider; else None."""
     trace: Any = sys.modules.get(API)
     if trace is None or isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
         return None
@@ -127,13 +126,13 @@ def _api() -> Any:
 
 
 def _remote(api: Any, trace: str | None) -> Any:
-    """The context that a traceparent says; None for what is none."""
-    found = _PARENT.fullmatch(trace or "")
-    if found is None:
+    """Return the context that a traceparent describes; None if it is invalid."""
+    match = _PARENT.fullmatch(trace or "")
+    if match is None:
         return None
-    trace_id, span_id, flags = (int(part, 16) for part in found.groups())
+    trace_id, span_id, flags = (int(part, 16) for part in match.groups())
     context = api.SpanContext(trace_id, span_id, is_remote=True, trace_flags=api.TraceFlags(flags))
-    # Nothing of what else the calling thread may carry belongs to the run.
+    # Start from an empty context: the calling thread's context does not belong to the run.
     from opentelemetry.context import Context
 
     return api.set_span_in_context(api.NonRecordingSpan(context), Context()) if context.is_valid else None

@@ -1,7 +1,7 @@
-"""Threads: a bounded number of threads for blocking calls, such as those that async code makes.
+"""Threads: a bounded pool of threads for blocking calls, such as those that async code makes.
 
-asyncio's default executor belongs to the application: a blocking call of ours there would delay the application's own
-calls. Its threads also keep the process from ending until they return; ours are daemons.
+asyncio's default executor belongs to the application, and blocking calls there would delay the application's own.
+Its threads also keep the process alive until they return; these threads are daemons.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LINGER = 5.0  # seconds after which an idle thread ends
 
 
 class Threads:
-    """At most `limit` threads at once. A call that is cancelled before its turn is never made."""
+    """Runs calls in at most `limit` threads. A call that is cancelled before it starts is never made."""
 
     def __init__(self, name: str, *, limit: int) -> None:
         self._name, self._limit = name, limit
@@ -36,7 +36,7 @@ class Threads:
         self._alive = self._idle = 0
 
     async def run(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call `fn` in one of the threads and await its answer."""
+        """Call `fn` in one of the threads and await its result."""
         import asyncio
 
         return await asyncio.wrap_future(self.submit(fn, *args, **kwargs))
@@ -56,7 +56,7 @@ class Threads:
         try:
             threading.Thread(target=self._serve, name=self._name, daemon=True).start()
             self._alive += 1
-        except RuntimeError:  # the system has no more threads: those that we have take the calls in turn
+        except RuntimeError:  # the system has no more threads: the existing ones make the calls in turn
             if not self._alive:
                 self._line.pop()
                 raise
@@ -69,7 +69,7 @@ class Threads:
                     future.set_result(call())
                 except BaseException as error:
                     future.set_exception(error)
-            del taken, future, call  # an idle thread keeps no answer in memory
+            del taken, future, call  # so that an idle thread keeps no result in memory
 
     def _next(self) -> tuple[Future[Any], Callable[[], Any]] | None:
         with self._changed:

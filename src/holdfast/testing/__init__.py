@@ -1,7 +1,6 @@
-"""For tests of code that uses Holdfast: a clock that a test sets, an engine that moves only when told,
-and faults.
+"""Tools for tests: a clock that the test advances, runs that move only when the test says so, and faults.
 
-With pytest, the fixtures `holdfast_clock` and `holdfast_url` are there as soon as Holdfast is installed.
+With pytest, the fixtures `holdfast_clock` and `holdfast_url` are available once Holdfast is installed.
 """
 
 from holdfast.testing.clock import FakeClock

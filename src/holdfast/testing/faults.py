@@ -1,11 +1,11 @@
-"""Faults: breaks chosen transactions, so that a test sees what its code does when the database lets it down.
+"""Faults: make chosen transactions fail, so that a test can check how code handles database errors.
 
 faults = Faults(hf)
-faults.next(Fault.BUSY)                       the next write finds the database locked; nothing is written
-faults.next(Fault.UNAVAILABLE, skip=2)        two writes go through, the third finds no database
-faults.next(Fault.REPLY_LOST, times=3)        three writes are committed, and the caller is told that they failed
+faults.next(Fault.BUSY)                       the next write finds the database locked and writes nothing
+faults.next(Fault.UNAVAILABLE, skip=2)        two writes succeed, the third can't reach the database
+faults.next(Fault.REPLY_LOST, times=3)        three writes are committed, but raise an error
 
-Each call adds to the plan of those before it. Reading is never broken.
+Each call adds to the plan of the earlier calls. Reads never fail.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from holdfast.support.errors import StoreBusy, StoreUnavailable
 
 
 class Fault(Enum):
-    """What can go wrong between us and the database."""
+    """An error of the database or of the connection to it."""
 
     BUSY = "the database is locked: nothing is written"
     UNAVAILABLE = "the database can't be reached: nothing is written"
@@ -29,7 +29,7 @@ class Fault(Enum):
 
 
 class Faults:
-    """Stands between one Holdfast and its database. Rings of a commit whose reply is lost are lost with it."""
+    """Makes writes of one Holdfast fail. If the reply to a commit is lost, its notifications are lost, too."""
 
     def __init__(self, hf: Holdfast) -> None:
         dialect = hf.store.dialect
@@ -40,15 +40,15 @@ class Faults:
         dialect.commit = self._committing  # type: ignore[method-assign]
 
     def next(self, fault: Fault, *, skip: int = 0, times: int = 1) -> None:
-        """Let `skip` writes pass, then break so many."""
+        """Let `skip` writes succeed, then make the next `times` writes fail."""
         self._plan.extend([None] * skip + [fault] * times)
 
     def before(self, *, write: bool) -> Fault | None:
-        """Called before a transaction begins: what becomes of it. A subclass may decide otherwise than by a plan."""
+        """Return the fault of a transaction, before it begins. A subclass may choose faults without a plan."""
         return self._plan.popleft() if write and self._plan else None
 
     def after(self, *, write: bool) -> None:
-        """Called when a transaction has been committed and no one has been told yet."""
+        """Called after a commit, before its caller continues."""
 
     def _beginning(self, connection: Any, *, write: bool, **patience: timedelta | None) -> Session:
         fault = self.before(write=write)

@@ -1,4 +1,4 @@
-"""Fixtures for users of pytest; found by it as soon as Holdfast is installed."""
+"""Fixtures for pytest, which finds them once Holdfast is installed."""
 
 from __future__ import annotations
 

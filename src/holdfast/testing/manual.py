@@ -1,14 +1,14 @@
-"""An engine that moves only when told: no threads, no sleeping, every move a call.
+"""Manual: moves runs only when the test calls it, without threads and without sleeping.
 
 manual = Manual(hf)
 process.submit(document_id="a")
-manual.run_all()                          # do all there is to do, here and now
+manual.run_all()                          # run everything that is due, in this thread
 hf.get(run.id).state
 
 worker = manual.worker("a")               # or move step by step
 [claim] = worker.claim()
 clock.advance(hf.settings.lease * 2)
-manual.orchestrate()                      # promotes, and takes over what ran out
+manual.orchestrate()                      # promote runs, and take over runs whose lease has expired
 worker.finish(claim, Succeeded("1"))      # LeaseLost
 """
 
@@ -27,7 +27,7 @@ from holdfast.orchestrator import build_requests, cancel_children, fan_out, prom
 from holdfast.orchestrator.schedule import Scheduler
 from holdfast.orchestrator.statistics import Rollup
 from holdfast.runs import workers
-from holdfast.runs.claim import Claim, claim_runs
+from holdfast.runs.claim import ClaimedRun, claim_runs
 from holdfast.runs.finish import finish_runs
 from holdfast.runs.lease import Renewal, renew_leases
 from holdfast.runs.outcomes import Outcome, Succeeded
@@ -36,7 +36,7 @@ from holdfast.support.errors import LeaseLost
 from holdfast.values.workers import WorkerInfo
 from holdfast.worker.context import RunContext, retry_of
 from holdfast.worker.event_buffer import EventBuffer
-from holdfast.worker.execute import Judge, execute
+from holdfast.worker.execute import OutcomeDecider, execute
 from holdfast.worker.in_flight import RunInFlight
 from holdfast.worker.run_services import LocalRunServices, StepWriter
 
@@ -45,7 +45,7 @@ NAME = "manual"
 
 
 class Manual:
-    """Moves the runs of one Holdfast, each move a call, in the caller's own thread."""
+    """Moves the runs of one Holdfast in the thread of the caller, one method call at a time."""
 
     def __init__(self, hf: Holdfast) -> None:
         self.hf = hf
@@ -56,16 +56,16 @@ class Manual:
     def worker(
         self, name: str = NAME, *, queues: Sequence[str] = ("default",), jobs: Sequence[str] | None = None
     ) -> ManualWorker:
-        """A worker of that name; it knows all jobs unless told which."""
+        """Return a worker of that name. It serves all jobs unless `jobs` is given."""
         if name not in self._step_writers:
             self._step_writers[name] = StepWriter(self.hf, name)
         return ManualWorker(self.hf, name, queues=queues, jobs=jobs, step_writer=self._step_writers[name])
 
     def orchestrate(self, *, limit: int = 1000, takeover_wait: timedelta = timedelta(0)) -> int:
-        """Everything an orchestrator would do now; how many runs moved.
+        """Do everything that an orchestrator would do now, and return how many runs moved.
 
-        Expired leases are taken away at once. With `takeover_wait=hf.settings.takeover_wait` they are only marked the
-        first time and taken away by a later call, as by a real orchestrator.
+        Expired leases are removed at once. With `takeover_wait=hf.settings.takeover_wait` the first call only marks
+        them and a later call removes them, as a real orchestrator does.
         """
         total = 0
         for _ in range(ROUNDS):
@@ -75,37 +75,37 @@ class Manual:
             total += moved
             if not moved:
                 return total
-        raise AssertionError(f"the orchestrator still found something to move after {ROUNDS} rounds")
+        raise AssertionError(f"the orchestrator still moves runs after {ROUNDS} rounds")
 
     def promote(self, *, limit: int = 1000) -> int:
-        """One round of what makes waiting runs ready."""
+        """Do one round of the passes that make waiting runs ready, and return how many runs moved."""
         moved = self.hf.do(lambda tx: promote.due(tx, limit=limit))
         cursor: tuple[str, str] | None = ("", "")
         while cursor is not None:
-            cursor, ended = self.hf.do(partial(_needs, cursor=cursor, limit=limit))
-            moved += ended  # who needed them may move in turn
-        moved += self.hf.do(lambda tx: build_requests.settle(tx, limit=limit))
+            cursor, ended = self.hf.do(partial(_check_dependencies, cursor=cursor, limit=limit))
+            moved += ended  # runs that depend on these may move next
+        moved += self.hf.do(lambda tx: build_requests.resolve(tx, limit=limit))
         moved += self.hf.do(lambda tx: fan_out.stages(tx, limit=limit))
         moved += self.hf.do(lambda tx: cancel_children.children(tx, limit=limit))
-        self.hf.do(lambda tx: promote.looks(tx, limit=limit))
-        moved += self.hf.do(lambda tx: promote.turns(tx, limit=limit))
-        return moved + self.hf.do(lambda tx: promote.seen(tx, limit=limit))
+        self.hf.do(lambda tx: promote.check_waiting(tx, limit=limit))
+        moved += self.hf.do(lambda tx: promote.assign_key_locks(tx, limit=limit))
+        return moved + self.hf.do(lambda tx: promote.mark_checked(tx, limit=limit))
 
     def schedule(self) -> int:
-        """Decide the slots that are due, as a worker's process would; how many."""
+        """Decide the slots that are due, as a worker process would, and return how many."""
         self._scheduler.forget()
         return self._scheduler.keep(self.hf.clock.now())
 
     def count_ended(self) -> None:
-        """Count all that ended and whose time to be counted has come, as a worker's process would."""
+        """Count the finished runs for statistics, as a worker process would."""
         rollup = Rollup(self.hf.store, self.hf.clock)
         while rollup.count_slice():
             pass
 
     def run_all(self, *, limit: int = 10_000) -> int:
-        """Promote, claim and execute in this thread until nothing more can start; how many attempts were made.
+        """Promote, claim and execute runs in this thread until none can start, and return the number of attempts.
 
-        Runs that are due later stay where they are: advance the clock and call it again.
+        Runs that are due later stay queued: advance the clock and call it again.
         """
         done = 0
         while done < limit:
@@ -116,10 +116,10 @@ class Manual:
                 return done
             self.worker(queues=queues).work(claims[0])
             done += 1
-        raise AssertionError(f"still not done after {limit} attempts")
+        raise AssertionError(f"runs can still start after {limit} attempts")
 
-    def _claim_one(self, queues: Sequence[str]) -> list[Claim]:
-        """The next run that can start; whom a rate holds up goes to wait, and the one behind it is tried."""
+    def _claim_one(self, queues: Sequence[str]) -> list[ClaimedRun]:
+        """Claim the next run that can start. A run that its rate delays starts to wait, and the next one is tried."""
         left = -1
         while not (claims := self.worker(queues=queues).claim(limit=1)):
             before, left = left, sum(queue.ready for queue in self.hf.queues.list())
@@ -128,12 +128,12 @@ class Manual:
         return claims
 
 
-def _needs(tx: Transaction, *, cursor: tuple[str, str], limit: int) -> tuple[tuple[str, str] | None, int]:
-    return promote.needs_after(tx, cursor, limit=limit), len(tx.ended)
+def _check_dependencies(tx: Transaction, *, cursor: tuple[str, str], limit: int) -> tuple[tuple[str, str] | None, int]:
+    return promote.dependencies_after(tx, cursor, limit=limit), len(tx.ended)
 
 
 class ManualWorker:
-    """A worker that claims, renews and finishes when told."""
+    """A worker that claims, renews and finishes runs when the test calls it."""
 
     def __init__(
         self, hf: Holdfast, name: str, *, queues: Sequence[str], jobs: Sequence[str] | None, step_writer: StepWriter
@@ -142,7 +142,7 @@ class ManualWorker:
         self.jobs = list(jobs) if jobs is not None else hf.jobs.served()
 
     def register(self, *, live_for: timedelta = timedelta(days=3650)) -> None:
-        """Write this worker down as alive: slots can be triggered by hand only while a live worker would run them."""
+        """Register this worker as alive. A slot can be triggered by hand only if a live worker would run it."""
 
         def register(tx: Transaction) -> None:
             workers.register(
@@ -157,7 +157,7 @@ class ManualWorker:
                     concurrency=1,
                     exclusive=None,
                     started_at=tx.now,
-                    seen_at=tx.now,
+                    last_seen_at=tx.now,
                     expires_at=tx.now + live_for,
                     stopping=False,
                 ),
@@ -165,8 +165,8 @@ class ManualWorker:
 
         self.hf.do(register)
 
-    def claim(self, limit: int = 1, *, oldest_first: bool = False) -> list[Claim]:
-        """Start up to `limit` runs under our lease."""
+    def claim(self, limit: int = 1, *, oldest_first: bool = False) -> list[ClaimedRun]:
+        """Claim up to `limit` runs."""
         settings = self.hf.settings
         return self.hf.do(
             lambda tx: claim_runs(
@@ -181,64 +181,64 @@ class ManualWorker:
             )
         )
 
-    def renew(self, claim: Claim) -> Renewal:
+    def renew(self, claimed: ClaimedRun) -> Renewal:
         """Extend the lease, or raise LeaseLost."""
         settings = self.hf.settings
         renewed = self.hf.do(
             lambda tx: renew_leases(
-                tx, [claim.lease], holder=self.name, lease_for=settings.lease, kill_grace=settings.kill_grace
+                tx, [claimed.lease], holder=self.name, lease_for=settings.lease, kill_grace=settings.kill_grace
             )
         )
         if not renewed:
-            raise LeaseLost(f"run {claim.lease.run_id}: not renewed")
+            raise LeaseLost(f"the lease of run {claimed.lease.run_id} was lost and can't be renewed")
         return renewed[0]
 
-    def finish(self, claim: Claim, outcome: Outcome | None = None) -> None:
+    def finish(self, claimed: ClaimedRun, outcome: Outcome | None = None) -> None:
         """End the attempt, or raise LeaseLost."""
-        pair = (claim.lease, outcome if outcome is not None else Succeeded())
+        pair = (claimed.lease, outcome if outcome is not None else Succeeded())
         if self.hf.do(lambda tx: finish_runs(tx, [pair], holder=self.name)):
-            raise LeaseLost(f"run {claim.lease.run_id}: someone else has it")
+            raise LeaseLost(f"the lease of run {claimed.lease.run_id} was lost; another claim has it, or it has ended")
 
-    def work(self, claim: Claim) -> Outcome:
-        """Execute a claimed run's function in this thread and finish it."""
+    def work(self, claimed: ClaimedRun) -> Outcome:
+        """Execute the function of a claimed run in this thread, and finish the run."""
         hf = self.hf
-        job = hf.jobs[claim.lease.ticket.job]
+        job = hf.jobs[claimed.lease.entry.job]
         refuse_import(f"runs {job.name}")
-        context = self._context(claim)
-        judge = Judge(hf.redactor, hf.ids, max_result_bytes=hf.settings.max_result_bytes)
-        outcome = execute(job, claim, context, judge)
+        context = self._context(claimed)
+        decider = OutcomeDecider(hf.redactor, hf.ids, max_result_bytes=hf.settings.max_result_bytes)
+        outcome = execute(job, claimed, context, decider)
         if context.finishing:
-            found = hf.snapshot(claim.lease.run_id)
-            if found.ended and found.attempt == claim.lease.attempt:
-                return Succeeded(found.result or "null")
-        self.finish(claim, outcome)
+            run = hf.snapshot(claimed.lease.run_id)
+            if run.ended and run.claim == claimed.lease.claim:
+                return Succeeded(run.result or "null")
+        self.finish(claimed, outcome)
         return outcome
 
-    def _context(self, claim: Claim) -> RunContext:
-        hf, job = self.hf, self.hf.jobs[claim.lease.ticket.job]
-        running = RunInFlight(claim=claim, job=job, lease_until=math.inf, deadline=None)
+    def _context(self, claimed: ClaimedRun) -> RunContext:
+        hf, job = self.hf, self.hf.jobs[claimed.lease.entry.job]
+        running = RunInFlight(claimed=claimed, job=job, lease_until=math.inf, deadline=None)
         services = ManualRunServices(hf, running, EventBuffer(self.name), self._step_writer, lambda: hf._artifact_store)
         return RunContext(
-            claim,
+            claimed,
             services,
             job=job,
-            retry=retry_of(job, claim),
+            retry=retry_of(job, claimed),
             max_result_bytes=hf.settings.max_result_bytes,
-            first=claim.lease.attempt == 1,
+            first=claimed.lease.claim == 1,
         )
 
     def live(self) -> list[WorkerInfo]:
-        """Who is alive, as the database sees it."""
+        """Return the workers that are registered as alive."""
         return self.hf.read(workers.live)
 
 
 class ManualRunServices(LocalRunServices):
-    """A worker's services, but events are written at once and nothing waits: a wait advances the clock."""
+    """Run services that write events at once and never sleep: a wait advances the clock."""
 
-    def tell(self, kind: str, data: dict[str, Any], *, at: datetime | None = None) -> None:
-        super().tell(kind, data, at=at)
-        told = self._event_buffer.take()
-        self._runtime.do(lambda tx: self._event_buffer.write(tx, told))
+    def record_event(self, kind: str, data: dict[str, Any], *, at: datetime | None = None) -> None:
+        super().record_event(kind, data, at=at)
+        events = self._event_buffer.take()
+        self._runtime.do(lambda tx: self._event_buffer.write(tx, events))
 
     def wait(self, seconds: float) -> None:
         advance: Callable[[float], None] | None = getattr(self._runtime.clock, "advance", None)
@@ -246,4 +246,4 @@ class ManualRunServices(LocalRunServices):
             advance(seconds)
 
     def _may_wait(self) -> bool:
-        return False  # a lock that this thread holds would never become free
+        return False  # waiting for a lock that this thread holds would never end

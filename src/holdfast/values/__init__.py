@@ -1,1 +1,1 @@
-"""Plain values: the engine fills them, the API answers with them, the client decodes them, the CLI prints them."""
+"""Plain values: the engine creates them, the API returns them, the client decodes them and the CLI prints them."""

@@ -18,69 +18,69 @@ BLOCK = 1 << 20
 
 @dataclass(frozen=True, kw_only=True)
 class Artifact:
-    """A file that a run has made: what it is called, how large it is, its SHA-256, and a way to read it."""
+    """A file that a run has published: its name, size and SHA-256 checksum, and methods to read it."""
 
     run_id: str
-    place: str
+    folder: str
     name: str
-    attempt: int
+    claim: int
     size: int
     sha256: str
-    made_at: datetime
+    created_at: datetime
 
-    # No field: an artifact may be a run's result, and is stored as the values above.
-    _depot: ClassVar[ArtifactStore | None] = None
+    # Not a field: an artifact may be a run's result, and only its fields are stored.
+    _store: ClassVar[ArtifactStore | None] = None
 
-    def at(self, depot: ArtifactStore) -> Artifact:
-        """The same artifact, which now knows where it lies."""
-        object.__setattr__(self, "_depot", depot)
+    def at(self, store: ArtifactStore) -> Artifact:
+        """Set the artifact store that the content is read from, and return the artifact."""
+        object.__setattr__(self, "_store", store)
         return self
 
     @property
     def address(self) -> str:
-        """Where it lies in the depot; it follows from run (or pipeline, stage, version, segment) and name."""
-        return address_of(self.place, self.name)
+        """Its path in the artifact store, made from its run (or pipeline, stage, version and segment) and its name."""
+        return address_of(self.folder, self.name)
 
     @property
     def path(self) -> Path | None:
-        """Its file on this machine; None where it lies in an object storage."""
-        return self._where().path(self.address)
+        """Its file on this machine; None if it is in an object storage."""
+        return self._require_store().path(self.address)
 
     def open(self, *, verify: bool = False) -> BinaryIO:
-        """The content, to read; with `verify` its checksum is checked first, and ArtifactCorrupt raised."""
+        """Open the content for reading. With `verify`, check it first and raise ArtifactCorrupt if it has changed."""
         if verify:
             self.check()
-        return self._where().open(self.address)
+        return self._require_store().open(self.address)
 
     def read(self) -> bytes:
-        """All of the content, checked."""
+        """Read all of the content; raise ArtifactCorrupt if it has changed."""
         with self.open() as file:
             content = file.read()
         if len(content) != self.size or hashlib.sha256(content).hexdigest() != self.sha256:
-            raise ArtifactCorrupt(f"{self.address} is not as it was written; make it again")
+            raise ArtifactCorrupt(f"{self.address} has changed since it was written; make it again")
         return content
 
     def check(self) -> None:
-        """Raise ArtifactNotFound or ArtifactCorrupt unless the file is there and as it was written."""
-        found = self._where().size(self.address)
-        if found is None:
-            raise ArtifactNotFound(f"{self.address} is recorded, but it is not in {self._where().url}")
-        if found == self.size:
+        """Raise ArtifactNotFound if the file is missing, or ArtifactCorrupt if it has changed."""
+        size = self._require_store().size(self.address)
+        if size is None:
+            raise ArtifactNotFound(f"{self.address} is recorded, but it is not in {self._require_store().url}")
+        if size == self.size:
             digest = hashlib.sha256()
-            with self._where().open(self.address) as file:
+            with self._require_store().open(self.address) as file:
                 while block := file.read(BLOCK):
                     digest.update(block)
             if digest.hexdigest() == self.sha256:
                 return
-        raise ArtifactCorrupt(f"{self.address} is not as it was written; make it again")
+        raise ArtifactCorrupt(f"{self.address} has changed since it was written; make it again")
 
-    def _where(self) -> ArtifactStore:
-        if self._depot is None:
+    def _require_store(self) -> ArtifactStore:
+        if self._store is None:
             raise ArtifactNotFound(f"{self.name} was read from a result; open it by hf.artifacts.open(run_id, name)")
-        return self._depot
+        return self._store
 
 
-def address_of(place: str, name: str) -> str:
-    # Two characters of the (random) end of the first id above it: no folder holds millions of others.
-    first = place.partition("/")[0]
-    return f"{first[-2:]}/{place}/{name}"
+def address_of(folder: str, name: str) -> str:
+    # Spread over folders by the last two characters of the id, which are random: no folder gets millions of entries.
+    first = folder.partition("/")[0]
+    return f"{first[-2:]}/{folder}/{name}"

@@ -1,4 +1,4 @@
-"""Audit entries as values: who did what by hand."""
+"""Audit entries as values: actions that people took, with the person's name."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ MAX_BY, MAX_TEXT = 200, 1000
 
 @described
 @dataclass(frozen=True, kw_only=True)
-class Operation:
-    """What someone did by hand, recorded in the transaction that did it."""
+class AuditEntry:
+    """An action that a person took, recorded in the transaction that performed it."""
 
     by: str
     action: Annotated[str, Field(examples=["cancel"])]
-    what: dict[str, Any]
-    """To what it was done, and with what words."""
+    details: dict[str, Any]
+    """What the action was applied to, and its options."""
     run_id: str | None
     happened_at: datetime
     cursor: str
-    """Give it as `before` to read what was done earlier."""
+    """Pass it as `before` to read earlier entries."""

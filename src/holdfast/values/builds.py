@@ -1,4 +1,4 @@
-"""Builds as values: a build as it was read, and a request for one."""
+"""Builds as values: a build as it was when read, and a request for one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ STATES = ("queued", "building", "ready", "failed", "cancelled", "stale")
 
 @dataclass(frozen=True, kw_only=True)
 class Build:
-    """A build as it stood when it was read. `waiting` counts the runs that wait for it."""
+    """A build as it was when read. `waiting` counts the runs that wait for it."""
 
     job: str
     scope: str
@@ -23,8 +23,8 @@ class Build:
     run_id: str
     state: str
     stale_at: datetime | None
-    because: str | None
-    since_at: datetime
+    reason: str | None
+    created_at: datetime
     holder: str | None
     started_at: datetime | None
     finished_at: datetime | None
@@ -36,15 +36,15 @@ class Build:
     """Which stored values can't be decoded, and why."""
 
     def saved(self, uses: int) -> timedelta | None:
-        """What its users did not spend on makings of their own: one made it for all of them."""
+        """Return the time that the build saved: its duration for every use after the first. None unless it is done."""
         if self.started_at is None or self.finished_at is None or self.state not in ("ready", "stale"):
             return None
         return max(0, uses - 1) * (self.finished_at - self.started_at)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class Wish:
-    """A build by its identity, and what a run that makes it would be; it may stand in `after` beside runs."""
+class BuildRequest:
+    """A build's identity, and the submission of the run that would make it. `depends_on` accepts it beside runs."""
 
     job: str
     scope: str
@@ -57,30 +57,30 @@ class Wish:
 
     @property
     def key(self) -> str:
-        """What only one run of a build may hold: it is made in one place at a time, an outdated making included."""
+        """The key of the build's runs: only one of them runs at a time, even if an older one is stale."""
         return key_of(self.job, self.scope, self.fingerprint)
 
     def to_json(self) -> str:
-        """What a run would be, for whoever gets or creates the build later."""
-        told = {"queue": self.queue, "priority": self.priority, "args": self.args, "tags": self.tags}
-        return json_text.compact(told | {"policy": self.policy.to_json()})
+        """Return the submission of the build's run as JSON, so that it can be submitted later."""
+        submission = {"queue": self.queue, "priority": self.priority, "args": self.args, "tags": self.tags}
+        return json_text.compact(submission | {"policy": self.policy.to_json()})
 
     def row(self) -> dict[str, Any]:
-        """The request as it is stored; `of` reads it."""
+        """Return the request as a row; `of` reads it."""
         identity = {"job": self.job, "scope": self.scope, "fingerprint": self.fingerprint}
         return identity | {"submission": self.to_json()}
 
     @classmethod
-    def of(cls, row: Mapping[str, Any]) -> Wish:
-        told = json_text.load(row["submission"])
+    def of(cls, row: Mapping[str, Any]) -> BuildRequest:
+        submission = json_text.load(row["submission"])
         return cls(
             job=row["job"],
             scope=row["scope"],
             fingerprint=row["fingerprint"],
-            **told | {"policy": load_policy(told["policy"])},
+            **submission | {"policy": load_policy(submission["policy"])},
         )
 
 
 def key_of(job: str, scope: str, fingerprint: str) -> str:
-    """The key that all runs of one build share."""
+    """Return the key that all runs of one build share."""
     return f"build:{job}/{json_text.digest(job, scope, fingerprint)}"

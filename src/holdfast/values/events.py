@@ -11,11 +11,11 @@ from holdfast.values.runs import Snapshot
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """Something that happened, to a run or to none in particular; KINDS says what each kind means."""
+    """A record of something that happened, usually to a run; KINDS explains each kind."""
 
     run_id: str | None
     kind: str
-    attempt: int | None = None
+    claim: int | None = None
     data: dict[str, Any] = field(default_factory=dict)
     happened_at: datetime | None = None
 
@@ -28,38 +28,41 @@ KINDS = {
     "RUN_TIMED_OUT": "the run took longer than its timeout and was stopped",
     "RUN_CANCELLED": "the run was cancelled",
     "RUN_RETRIED": "an attempt failed; the run waits to be tried again",
-    "RUN_PUT_OFF": "the run asked to be tried later, before it had tried anything; no attempt was used up",
-    "RUN_WAITS": "the run waits for runs that it has submitted, and holds no worker meanwhile; no attempt was used up",
-    "RUN_HANDED_BACK": "its worker shut down, or another run blocked its event loop; no attempt was used up",
-    "RUN_TAKEN_OVER": "the run's worker went silent; the run was taken from it",
-    "CANCEL_REQUESTED": "someone asked the running run to stop",
-    "LOOP_BLOCKED": "the run's code blocked the event loop that async runs share; `where` and `stack` say where",
+    "RUN_SNOOZED": "the job postponed its run; no attempt was used up",
+    "RUN_WAITING_FOR_CHILDREN": "the run waits for its children without occupying a worker; no attempt was used up",
+    "RUN_RELEASED": "its worker shut down, or another run blocked its event loop; no attempt was used up",
+    "RUN_TAKEN_OVER": "the run's worker was lost, and its lease was removed",
+    "CANCEL_REQUESTED": "a running run was asked to stop",
+    "LOOP_BLOCKED": "the run's code blocked the event loop that async runs share; `where` and `stack` locate the code",
     "STEP_STARTED": "a step began",
     "STEP_RETRIED": "a step failed and is tried again",
-    "STEP_FINISHED": "a step ended; its result is remembered",
-    "STEP_FORGOTTEN": "the job forgot the result of a step; the next use of its name does it again",
-    "PROGRESS": "the run told how far it is",
+    "STEP_FINISHED": "a step ended; its result is stored",
+    "STEP_FORGOTTEN": "the job deleted the stored result of a step; the next use of its name does the step again",
+    "PROGRESS": "the run reported its progress",
     "LOG": "a log record made during the run",
-    "SLOTS_PASSED": "a schedule was not looked after for so long that its oldest slots were missed without a row each",
-    "OPERATED": "someone steered by hand: who, what they did and to what",
-    "SCHEDULER_CONTENTION": "a worker found the database locked and tried again; one event for each block",
+    "SLOTS_MISSED": "no worker handled a schedule for so long that its oldest slots were missed; they have no rows",
+    "OPERATOR_ACTION": "a person took an action: who, which action, and on what",
+    "DATABASE_BUSY": "a worker found the database locked and tried again; one event per lock",
 }
 
 
 @dataclass(frozen=True, kw_only=True)
 class Events:
-    """Recorded events of all runs with their cursors; `next` is where to go on, be there some or not."""
+    """Events of all runs with their cursors. `next` is the cursor to continue from, even if there are no events."""
 
     events: tuple[tuple[str, Event], ...]
     next: str
 
 
-ENDS_AN_ATTEMPT = ("RUN_RETRIED", "RUN_PUT_OFF", "RUN_WAITS", "RUN_HANDED_BACK", "RUN_TAKEN_OVER")
+ENDS_AN_ATTEMPT = ("RUN_RETRIED", "RUN_SNOOZED", "RUN_WAITING_FOR_CHILDREN", "RUN_RELEASED", "RUN_TAKEN_OVER")
 
 
 @dataclass(frozen=True, kw_only=True)
-class News:
-    """Events of a run with their cursors, the run as it stood, and whether it has ended and all of it is told."""
+class TimelinePage:
+    """Events of a run with their cursors, and the run itself.
+
+    `ended` is true if the run has ended and these are its last events.
+    """
 
     events: tuple[tuple[str, Event], ...]
     run: Snapshot
@@ -67,9 +70,12 @@ class News:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Signs:
-    """Short texts: `runs` is another one whenever a run came, began or ended or something was recorded, `workers`
-    whenever one of them came, spoke or went."""
+class ChangeMarkers:
+    """Short texts that change when the data does.
+
+    `runs` changes when a run is submitted, starts or ends, or an event is recorded. `workers` changes when a worker
+    starts, reports or stops.
+    """
 
     runs: str
     workers: str

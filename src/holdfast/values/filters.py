@@ -1,4 +1,4 @@
-"""Filters: which runs are meant, as a value that can be stored and shared."""
+"""Filters: a selection of runs as a value that can be stored and shared."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from holdfast.values.fields import described
 from holdfast.values.runs import Snapshot, State
 
 Order = Literal["newest", "submitted"]
-"""newest: of runs that have ended, who ended last comes first; submitted: who was submitted last."""
+"""newest: the run that ended last comes first, if all have ended; submitted: the run submitted last comes first."""
 
 
 @described
 @dataclass(frozen=True, slots=True)
 class Count:
-    """How many there are; with `more`, at least so many: not all were looked at."""
+    """How many runs there are. With `more` there may be more, because not all were examined."""
 
     number: int
     more: bool
@@ -46,15 +46,15 @@ _PART = re.compile(r"[A-Za-z0-9_-]{1,100}")
 
 @dataclass(frozen=True, kw_only=True)
 class RunFilter:
-    """Which runs are meant: those of which all that is given is true.
+    """Matches runs that satisfy every given field.
 
-    parent  the pipeline whose stages and segments are meant, or the run whose children are
+    parent  the id of a pipeline, to match its stages and segments, or of a run, to match its children
     parts   False leaves out the stages and segments of pipelines
-    since,  submitted then or later; submitted before then
-    until
-    error   a text that the error contains, in capitals or not
-    args    argument → value; a dot leads into an argument, a number is a place in a list: {"options.size": 64}. A value
-            is compared as text: "64" is 64 as well, and "null" also means that there is none
+    since   submitted at this time or later
+    until   submitted before this time
+    error   a text that the error contains, in any case
+    args    argument → value. A path with dots selects a value inside an argument, and a number an item of a list:
+            {"options.size": 64}. Values are compared as text: "64" matches 64, and "null" also matches a missing value
     """
 
     state: str | None = None
@@ -71,11 +71,11 @@ class RunFilter:
 
     def __post_init__(self) -> None:
         if self.state is not None and self.state not in STATES:
-            raise InvalidArguments(f"there is no state {self.state!r}; a run is {', '.join(STATES)}")
+            raise InvalidArguments(f"there is no state {self.state!r}; the states are {', '.join(STATES)}")
         for name in ("job", "queue", "key", "parent", "error"):
             _check_text(getattr(self, name), name)
         if not isinstance(self.parts, bool):
-            raise InvalidArguments(f"parts is True or False, not {self.parts!r}")
+            raise InvalidArguments(f"parts must be True or False, not {self.parts!r}")
         if self.tag is not None:
             self._check_tag()
         for name in ("since", "until"):
@@ -84,62 +84,62 @@ class RunFilter:
 
     def _check_tag(self) -> None:
         if not isinstance(self.tag, tuple | list) or len(self.tag) != 2:
-            raise InvalidArguments(f"tag is a name and a value, not {self.tag!r}")
+            raise InvalidArguments(f"tag must be a name and a value, not {self.tag!r}")
         for part in self.tag:
             if part is None:
-                raise InvalidArguments("tag is a name and a value, both text")
+                raise InvalidArguments("tag must be a name and a value, both text")
             _check_text(part, "tag")
         object.__setattr__(self, "tag", (self.tag[0], self.tag[1]))
 
     def _check_args(self) -> None:
         if not isinstance(self.args, Mapping) or len(self.args) > MAX_PATHS:
-            raise InvalidArguments(f"args maps at most {MAX_PATHS} arguments to their values")
+            raise InvalidArguments(f"args must map at most {MAX_PATHS} arguments to their values")
         for path, value in self.args.items():
             parts = path.split(".") if isinstance(path, str) else []
             if not 0 < len(parts) <= MAX_PARTS or not all(_PART.fullmatch(part) for part in parts):
                 raise InvalidArguments(
-                    f"args: {path!r} names no argument; write letters, digits, - and _, and a dot before each part"
+                    f"args: {path!r} is not a path; use letters, digits, - and _, with dots between the parts"
                 )
             if not isinstance(value, str | int | float | bool | None):
-                raise InvalidArguments(f"args: {path} is compared with a text, a number, true, false or null")
+                raise InvalidArguments(f"args: the value of {path} must be text, a number, true, false or null")
             _check_text(_text(value), f"args: {path}")
 
     @property
     def plain(self) -> bool:
-        """Whether every run of its place is meant."""
-        tested = (self.queue, self.key, self.tag, self.since, self.until, self.error)
-        if any(each is not None for each in tested) or self.args or not self.parts:
+        """Whether the filter gives at most one of state, job and parent, and nothing else."""
+        others = (self.queue, self.key, self.tag, self.since, self.until, self.error)
+        if any(each is not None for each in others) or self.args or not self.parts:
             return False
         return sum(each is not None for each in (self.state, self.job, self.parent)) <= 1
 
     @property
     def without_state(self) -> Self:
-        """The same, whatever the state."""
+        """The same filter for any state."""
         return replace(self, state=None)
 
     def in_state(self, state: str | None) -> Self:
-        """The same for another state."""
+        """Return the same filter for another state."""
         return replace(self, state=state)
 
     def fits(self, run: Snapshot) -> bool:
-        """Whether a run that was found is still in the state that is meant."""
+        """Whether a run, which may have changed since it was found, is in the filter's state."""
         return self.state is None or run.state == self.state
 
     @property
     def tag_pattern(self) -> str | None:
-        """The tag as it is looked for in the text of all."""
+        """The pattern that finds the tag in the JSON text of all tags."""
         return None if self.tag is None else like(self.tag)
 
     @property
     def paths(self) -> Iterator[tuple[str, list[str], str]]:
-        """Each argument that is compared: its path in the words of JSON, its parts, and the value as text."""
+        """Yield each compared argument: its JSON path, the parts of the path, and the value as text."""
         for path, value in self.args.items():
             parts = path.split(".")
             steps = (f"[{part}]" if part.isdigit() else f'."{part}"' for part in parts)
             yield f"${''.join(steps)}", parts, _text(value)
 
     def to_json(self) -> dict[str, Any]:
-        """What is given, as JSON."""
+        """Return the given fields as JSON values."""
         given = {each.name: getattr(self, each.name) for each in fields(self)}
         given = {name: value for name, value in given.items() if value is not None and value != {}}
         if self.parts:
@@ -148,21 +148,23 @@ class RunFilter:
 
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> Self:
-        """The filter that `to_json` wrote."""
+        """Return the filter that `to_json` wrote."""
         if unknown := set(given) - {each.name for each in fields(cls)}:
-            raise InvalidArguments(f"a filter has no {', '.join(sorted(unknown))}")
+            raise InvalidArguments(f"a filter has no field {', '.join(sorted(unknown))}")
         values = dict(given)
         for name in ("since", "until"):
             if isinstance(text := values.get(name), str):
                 try:
                     values[name] = datetime.fromisoformat(text)
                 except ValueError:
-                    raise InvalidArguments(f"{name} is a time like 2026-06-01T12:00:00+00:00, not {text!r}") from None
+                    raise InvalidArguments(
+                        f"{name} must be a time like 2026-06-01T12:00:00+00:00, not {text!r}"
+                    ) from None
         return cls(**values)
 
 
 def like(tag: tuple[str, str]) -> str:
-    """How a tag stands in the JSON of all of them."""
+    """Return the SQL `like` pattern that finds a tag in the JSON text of all tags."""
     text = json_text.compact(dict([tag]))[1:-1]
     for special in "~%_[":
         text = text.replace(special, f"~{special}")
@@ -171,12 +173,12 @@ def like(tag: tuple[str, str]) -> str:
 
 def _check_text(value: object, name: str) -> None:
     if value is not None and not (isinstance(value, str) and len(value) <= MAX_TEXT and json_text.storable(value)):
-        raise InvalidArguments(f"{name} is text of at most {MAX_TEXT} characters, none NUL or half a character")
+        raise InvalidArguments(f"{name} must be text of at most {MAX_TEXT} characters, without NUL and lone surrogates")
 
 
 def _check_instant(value: object, name: str) -> None:
     if value is not None and not (isinstance(value, datetime) and value.tzinfo is not None):
-        raise InvalidArguments(f"{name} is a datetime with a time zone, not {value!r}")
+        raise InvalidArguments(f"{name} must be a datetime with a time zone, not {value!r}")
 
 
 def _text(value: Scalar) -> str:

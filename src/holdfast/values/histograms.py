@@ -1,7 +1,7 @@
-"""Histograms: how long things took, in few numbers that can be added up.
+"""Histograms: durations counted in a few buckets, which can be added up.
 
-The bounds are fixed: from 1 ms to a day and a bit, each the square root of two times the one before it. So a percentile
-is known within a fifth, and histograms of minutes, hours and machines add up to the same as one of all.
+The bounds are fixed, from 1 ms to a little more than a day. Each is the previous one times the square root of two, so
+a percentile is accurate to within 20 %. Histograms of single minutes, hours or machines add up to the total's.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from holdfast.support import json_text
 
 BOUNDS: tuple[float, ...] = tuple(0.001 * 2 ** (number / 2) for number in range(54))
-"""Seconds; bucket `n` holds what took longer than bound `n - 1` and no longer than bound `n`, the last one the rest."""
+"""In seconds. Bucket `n` counts durations longer than bound `n - 1` and up to bound `n`; the last counts the rest."""
 
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """How many took how long: by bucket, and all of it together in seconds."""
+    """The number of durations in each bucket, and the sum of all durations in seconds."""
 
     counts: Mapping[int, int] = field(default_factory=dict)
     seconds: float = 0.0
@@ -34,7 +34,7 @@ class Histogram:
         return Histogram(counts, self.seconds + other.seconds)
 
     def quantile(self, fraction: float) -> float | None:
-        """Within a fifth of what so large a part took no longer than, in seconds; None if there is nothing."""
+        """Return a quantile in seconds, accurate to within 20 %; None if the histogram is empty."""
         left = fraction * self.count
         for bucket in sorted(self.counts):
             count = self.counts[bucket]
@@ -44,7 +44,7 @@ class Histogram:
         return None
 
     def up_to(self, bound: int) -> int:
-        """How many took no longer than this bound (its number)."""
+        """Return how many durations are at most the bound with this number."""
         return sum(count for bucket, count in self.counts.items() if bucket <= bound)
 
     def to_json(self) -> str:
@@ -53,17 +53,18 @@ class Histogram:
 
     @classmethod
     def from_json(cls, text: str) -> Histogram:
-        """A stored histogram; an empty one in place of what can't be decoded."""
+        """Return a stored histogram; an empty one if the text can't be decoded."""
         try:
-            told = json_text.load(text)
-            return cls({int(bucket): int(count) for bucket, count in told["counts"].items()}, float(told["seconds"]))
+            stored = json_text.load(text)
+            counts = {int(bucket): int(count) for bucket, count in stored["counts"].items()}
+            return cls(counts, float(stored["seconds"]))
         except (ValueError, KeyError, TypeError, AttributeError):
             return cls()
 
 
 def of(durations: Iterable[tuple[float, int]]) -> Histogram:
-    """The histogram of durations in seconds, each with how often there is one; a clock that was set back makes none
-    negative."""
+    """Return the histogram of durations in seconds, each with its count. A negative duration, after a clock was set
+    back, counts as 0."""
     counts: dict[int, int] = {}
     total = 0.0
     for seconds, count in durations:
@@ -74,5 +75,5 @@ def of(durations: Iterable[tuple[float, int]]) -> Histogram:
 
 
 def middle(bucket: int) -> float:
-    """What stands for all that is in a bucket: by ratio, no farther from its upper bound than from its lower one."""
+    """Return the value that represents a bucket: the geometric mean of its bounds."""
     return BOUNDS[bucket] / 2**0.25 if bucket < len(BOUNDS) else BOUNDS[-1]

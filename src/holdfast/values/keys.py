@@ -1,4 +1,4 @@
-"""Keys as values: who holds a key, and how many wait."""
+"""Keys as values: the runs that hold a key, and how many wait for it."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from holdfast.values.fields import described
 @described
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holder:
-    """A run that has a hold on a key."""
+    """A run that has a key lock."""
 
     run_id: str
     state: Literal["running", "ready", "waits"]
-    """running on its `worker`; ready, and not started; or it waits (for its next attempt at `due_at`, for runs that it
-    has submitted) and keeps the key meanwhile, as key_order='strict' says"""
+    """`running` on its `worker`; `ready`, and not started; or `waits`: with key_order='strict', a run keeps its key
+    while it waits for its next attempt (at `due_at`) or for its children."""
     worker: str | None
     due_at: datetime | None
     started_at: datetime | None = None
-    """When its attempt began, if it runs."""
+    """When its attempt began, if it is running."""
 
 
 @described
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
-    """A key: how many runs may hold it at once, which ones do, and how many wait for it."""
+    """A key: how many runs may hold it at once, which runs hold it, and how many wait for it."""
 
     key: str
     limit: int
     holders: tuple[Holder, ...]
     waiting: int
     oldest_at: datetime | None
-    """When the oldest run that waits was submitted."""
+    """When the oldest waiting run was submitted."""

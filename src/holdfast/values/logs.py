@@ -13,10 +13,10 @@ LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 @described
 @dataclass(frozen=True, kw_only=True)
 class LogRecord:
-    """One record of a run's log; `level` is a name of Python's logging, or one of the user's own."""
+    """One record of a run's log; `level` is a level name of Python's logging or a custom one."""
 
     happened_at: datetime | None
-    attempt: int | None
+    claim: int | None
     level: str
     logger: str
     message: str
@@ -29,6 +29,6 @@ class Logs:
 
     records: tuple[LogRecord, ...]
     next: str
-    """Where to go on, be there more by now or not."""
+    """The cursor to continue from, even if there are no more records yet."""
     more: bool
-    """Whether there is more to be had at once."""
+    """Whether more records can be read at once."""

@@ -1,4 +1,4 @@
-"""Pages: a bounded part of a list, and where the next part begins."""
+"""Pages: a bounded part of a list, with the cursor of the next part."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ T = TypeVar("T")
 @described
 @dataclass(frozen=True, kw_only=True)
 class Page(Generic[T]):
-    """Some of a list, in its order."""
+    """A part of a list, in the order of the list."""
 
     items: tuple[T, ...]
     next: str | None
-    """Where the next page begins; null on the last one."""
+    """The cursor of the next page; null on the last page."""
 
     @classmethod
     def of(cls, items: Sequence[T], *, limit: int, cursor: Callable[[T], str]) -> Page[T]:
-        """A page of at most `limit` items; the cursor of its last item leads on, if it is full."""
+        """Return a page of at most `limit` items. If it is full, `next` is the cursor of its last item."""
         return Page(items=tuple(items), next=cursor(items[-1]) if len(items) == limit else None)
 
     @classmethod
     def whole(cls, items: Iterable[T]) -> Page[T]:
-        """All of a list that is short by nature."""
+        """Return a page with all of a short list."""
         return Page(items=tuple(items), next=None)
 
 
 @described
 @dataclass(frozen=True, kw_only=True)
 class SearchPage(Page[T]):
-    """Some of the runs that match, the newest first.
+    """Some of the matching runs, the newest first.
 
-    A page may have few runs, or none, and still have a next one: at most 10,000 runs are looked at for it.
+    A page may have few runs, or none, and still have a next page: a page examines at most 10,000 runs.
     """
 
     searched: int
-    """How many runs were looked at."""
+    """How many runs were examined."""
     until: datetime | None
-    """How far back: when the last of them was submitted, or ended."""
+    """How far back the search went: when the last examined run was submitted or ended."""

@@ -1,9 +1,10 @@
-"""Standings: where a stage stands, in a state, in counts and in words.
+"""Pipelines as values: the state of each stage, as a name, as counts and in words.
 
-A stage or segment is a run, so its state follows from the place of that run; that of a split stage from its segments:
+A stage or segment is a run, so its state follows from the table that holds the run. The state of a split stage follows
+from its segments.
 
-    NEW      waits                          no one can claim it yet
-             outcomes, never claimed        something before it failed, or the whole was cancelled: it was skipped
+    NEW      waits                          no worker can claim it yet
+             outcomes, never claimed        skipped: an earlier stage failed, or the pipeline was cancelled
     READY    ready
     RUNNING  leases
     DONE     outcomes, succeeded
@@ -27,21 +28,21 @@ from holdfast.values.runs import Snapshot, last_line
 @described
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """Of the stages that run for a pipeline (not those that a rerun uses again): how many there are, and are done."""
+    """How many stages a pipeline runs and how many of them are done, not counting stages that a rerun reuses."""
 
     stages: int
     done: int
     begun_at: datetime | None
-    """When the first of them started, if one has."""
+    """When the first of them started, if any has."""
 
     def took(self, run: Snapshot, *, now: datetime) -> timedelta | None:
-        """How long its pipeline has been under way, or was; None if it ended before a stage began."""
+        """Return how long the pipeline has been running, or ran; None if it ended before a stage began."""
         until = run.finished_at or now
         return None if self.begun_at is None or self.begun_at > until else until - self.begun_at
 
 
-def note(run: Snapshot, far: Progress | None) -> str:
-    """The one thing to know about a run, for a list; `far` says how far a pipeline is."""
+def note(run: Snapshot, progress: Progress | None) -> str:
+    """Return the most important fact about a run, for a list; `progress` is that of a pipeline."""
     if run.unreadable is not None:
         return json_text.marker(run.unreadable)
     if run.cancel_requested_at is not None and not run.ended:
@@ -49,11 +50,11 @@ def note(run: Snapshot, far: Progress | None) -> str:
     if run.failure_type is not None:
         last = last_line(run.error or "")
         return f"{run.failure_type}: {last}" if last else run.failure_type
-    if far is not None and far.begun_at is not None and not run.ended:
-        return f"{far.done} of {far.stages} stages done"
-    if run.due_at is not None and run.tries:
-        return f"to be tried again at {run.due_at:%H:%M:%S} UTC: {run.because}"
-    return run.because or ""
+    if progress is not None and progress.begun_at is not None and not run.ended:
+        return f"{progress.done} of {progress.stages} stages done"
+    if run.due_at is not None and run.attempt:
+        return f"to be tried again at {run.due_at:%H:%M:%S} UTC: {run.reason}"
+    return run.reason or ""
 
 
 @described
@@ -64,9 +65,9 @@ class Segment:
     name: str
     run_id: str
     state: StageState
-    fate: Fate | None
-    """What an ERROR is, or that a NEW one was skipped."""
-    attempt: int
+    error_kind: ErrorKind | None
+    """The kind of an ERROR, or `skipped` for a NEW segment that will never start."""
+    claim: int
     retry_at: datetime | None
     reason: str | None
     """Why it was skipped."""
@@ -79,19 +80,19 @@ class PipelineInfo:
     run: Snapshot
     stages: tuple[StageInfo, ...]
     progress: Progress
-    troubles: tuple[Trouble, ...]
-    """The runs that failed, or failed and will be tried again; the first few."""
+    failures: tuple[StageFailure, ...]
+    """The first few runs that failed, including those that will be tried again."""
 
 
 @described
 @dataclass(frozen=True, kw_only=True)
-class Trouble:
-    """A stage's or segment's run, and the last line of what went wrong."""
+class StageFailure:
+    """The run of a stage or segment that failed, and the last line of its error."""
 
     run_id: str
     stage: str
     segment: str | None
-    """Left empty for the run of a stage that is not split."""
+    """Null for the run of a stage that is not split."""
     state: str
     """`queued` while it waits to be tried again, at `retry_at`."""
     retry_at: datetime | None
@@ -99,7 +100,7 @@ class Trouble:
 
     @property
     def name(self) -> str:
-        """audio[3], or render."""
+        """The stage's name, with the segment if there is one: audio[3]."""
         return self.stage if self.segment is None else f"{self.stage}[{self.segment}]"
 
 
@@ -109,19 +110,19 @@ StageState: TypeAlias = Literal["NEW", "READY", "RUNNING", "DONE", "ERROR"]
 STATES: tuple[StageState, ...] = get_args(StageState)
 
 
-Fate: TypeAlias = Literal["failed", "cancelled", "skipped", "retrying"]
+ErrorKind: TypeAlias = Literal["failed", "cancelled", "skipped", "retrying"]
 
 
-FATES: tuple[Fate, ...] = get_args(Fate)
+ERROR_KINDS: tuple[ErrorKind, ...] = get_args(ErrorKind)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Group:
-    """Runs of one stage that stand alike; `fate` says what an ERROR is, or that they were skipped."""
+    """Runs of one stage in the same state; `error_kind` is the kind of an ERROR, or `skipped`."""
 
     state: StageState
     ended: bool
-    fate: Fate | None = None
+    error_kind: ErrorKind | None = None
     retry_at: datetime | None = None
     reason: str | None = None
     runs: int = 1
@@ -130,41 +131,41 @@ class Group:
 @described
 @dataclass(frozen=True, kw_only=True)
 class StageInfo:
-    """One stage of a pipeline's run; `segments` counts those of a split stage by their states."""
+    """One stage of a pipeline's run; `segments` counts the segments of a split stage by state."""
 
     name: str
     version: str
     run_id: str
     state: StageState
     ended: bool
-    """Whether that is for good: a stage in ERROR may still be tried again, a NEW one that has ended never starts."""
+    """Whether the state is final. A stage in ERROR may still be tried again; a NEW one that has ended never starts."""
     after: tuple[str, ...]
     split: bool
     reused: bool
-    """Its run belongs to the pipeline that this one repeats."""
+    """Whether its run belongs to an earlier run of the pipeline, which this one repeats."""
     segments: Mapping[StageState, int] = field(default_factory=dict)
-    errors: Mapping[Fate, int] = field(default_factory=dict)
-    """How many of its runs did not complete: failed, cancelled or to be tried again (ERROR), or skipped (NEW)."""
+    errors: Mapping[ErrorKind, int] = field(default_factory=dict)
+    """How many of its runs did not complete, by kind: failed, cancelled and retrying (ERROR), and skipped (NEW)."""
     retry_at: datetime | None = None
-    """When the first of those is tried again."""
+    """When the first of the failed runs is tried again."""
     reason: str | None = None
     """Why a NEW stage that has ended was skipped."""
 
     @computed_field  # type: ignore[prop-decorator]
     @property
     def total(self) -> int:
-        """How many runs do its work, as far as that is known."""
+        """How many runs the stage has, as far as known."""
         return sum(self.segments.values()) if self.split else 1
 
     @computed_field  # type: ignore[prop-decorator]
     @property
     def done(self) -> int:
-        """How many of them have completed."""
+        """How many of its runs are done."""
         return self.segments.get("DONE", 0) if self.split else int(self.state == "DONE")
 
 
 def state_of(place: str | None, state: str, *, retrying: bool, claimed: bool) -> StageState:
-    """The state of a stage or segment whose run stands there; `claimed` says whether a worker ever had it."""
+    """Return the state of a stage or segment from its run's table and state; `claimed`: whether it was ever claimed."""
     match place:
         case "outcomes" if state == "succeeded":
             return "DONE"
@@ -177,8 +178,8 @@ def state_of(place: str | None, state: str, *, retrying: bool, claimed: bool) ->
     return "ERROR" if retrying else "NEW"
 
 
-def fate_of(state: StageState, *, ended: bool, run_state: str) -> Fate | None:
-    """What an ERROR is, or that what is NEW was skipped; None for anything else."""
+def error_kind_of(state: StageState, *, ended: bool, run_state: str) -> ErrorKind | None:
+    """Return the kind of an ERROR, or `skipped` for a NEW run that has ended; None for any other state."""
     match state:
         case "ERROR" if not ended:
             return "retrying"
@@ -189,24 +190,24 @@ def fate_of(state: StageState, *, ended: bool, run_state: str) -> Fate | None:
     return None
 
 
-def in_words(info: StageInfo, *, because: str = "") -> list[str]:
-    """What is not done: '1 running', '2 ready', '1 failed', '1 to be tried again at 03:04:09: OSError: mic fell'.
+def in_words(info: StageInfo, *, reason: str = "") -> list[str]:
+    """Describe the unfinished part: '1 running', '2 ready', '1 failed', '1 to be tried again at 03:04:09: OSError: …'.
 
-    Of a skipped stage: 'skipped', 'because stage audio failed: segment 3 failed: OSError: mic fell'.
+    For a skipped stage: 'skipped', 'because stage audio failed: segment 3 failed: OSError: …'.
     """
     order: tuple[StageState, ...] = ("RUNNING", "READY", "NEW")
     left = {**info.segments, "NEW": max(info.segments.get("NEW", 0) - info.errors.get("skipped", 0), 0)}
     words = [f"{left[state]} {state.lower()}" for state in order if left.get(state)]
-    for fate in FATES:
-        if not info.errors.get(fate):
+    for error_kind in ERROR_KINDS:
+        if not info.errors.get(error_kind):
             continue
-        count = f"{info.errors[fate]} " if info.split and info.total else ""
-        words.append(f"{count}{_retrying(info, because) if fate == 'retrying' else fate}")
+        count = f"{info.errors[error_kind]} " if info.split and info.total else ""
+        words.append(f"{count}{_retrying(info, reason) if error_kind == 'retrying' else error_kind}")
     if info.reason:
         words.append(f"because {info.reason}")
     return words
 
 
-def _retrying(info: StageInfo, because: str) -> str:
+def _retrying(info: StageInfo, reason: str) -> str:
     at = f" at {info.retry_at:%H:%M:%S} UTC" if info.retry_at is not None else ""
-    return f"to be tried again{at}" + (f": {because}" if because else "")
+    return f"to be tried again{at}" + (f": {reason}" if reason else "")

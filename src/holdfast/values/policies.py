@@ -1,4 +1,4 @@
-"""Policies: what a run may do and what its misfortunes mean; stored with the run, so any process can judge it."""
+"""Policies: options that decide how a run is limited, retried and recovered. They are stored with the run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OnCrash = Literal["requeue", "retry", "fail"]
 OnTimeout = Literal["end", "retry"]
 
 
-OnShutdown = Literal["hand_back", "fail"]
+OnShutdown = Literal["release", "fail"]
 
 
 KeyOrder = Literal["due", "strict"]
@@ -33,33 +33,33 @@ MAX_KEY_LIMIT = 1000
 
 @dataclass(frozen=True, kw_only=True)
 class Policy:
-    """What a run may do, and what its misfortunes mean.
+    """How a run is limited, retried and recovered.
 
-    max_attempts   how often the work may fail before the run fails
-    timeout        wall clock of one attempt, from its start
+    max_attempts   how often the job may fail before the run fails
+    timeout        how long one attempt may take, in wall-clock time from its start
     on_timeout     'end' the run as timed_out, or 'retry' it as a failed attempt
-    on_crash       when its worker is gone: 'requeue' at once, 'retry' as a failed attempt, or 'fail' the run
-    on_shutdown    when its worker shuts down in the middle of it: 'hand_back' to another, or 'fail' the run
-    max_takeovers  how many workers may be lost with it before it is failed as poison
-    key_order      'due': a run that waits for its time lets others of its key pass; 'strict': it does not
+    on_crash       if its worker is lost: 'requeue' at once, 'retry' as a failed attempt, or 'fail' the run
+    on_shutdown    if its worker shuts down during an attempt: 'release' the run to another worker, or 'fail' it
+    max_takeovers  how many workers may be lost while they execute the run before it fails
+    key_order      'due': a run that waits for its time lets others of its key start first; 'strict': it does not
     key_limit      how many runs may hold the key at once
-    audit          kept for ever: no retention removes the run
-    rate           at most so many starts in any window of a period: 10/min, 1/s, 100/30s
-    rate_name      what the rate is counted for: the job, or what `rate_key` makes of the arguments
-    only_from_code only the application's own code starts runs: `job.submit`; submitting by API or command line, and
-                   running again, are refused
-    start_at       the address of the application's page where a person starts one instead
+    keep_forever   retention never deletes the run
+    rate           how many starts are allowed in any period of this length: 10/min, 1/s, 100/30s
+    rate_name      the name that starts are counted under: the job's, or the result of `rate_key`
+    only_from_code only the application's own code may start runs, by `job.submit`; submitting by API or command line
+                   and running again are refused
+    start_at       the address of the application's page where a person can start a run instead
     """
 
     max_attempts: int = 1
     timeout: timedelta | None = timedelta(seconds=120)
     on_timeout: OnTimeout = "end"
     on_crash: OnCrash = "requeue"
-    on_shutdown: OnShutdown = "hand_back"
+    on_shutdown: OnShutdown = "release"
     max_takeovers: int = 5
     key_order: KeyOrder = "due"
     key_limit: int = 1
-    audit: bool = False
+    keep_forever: bool = False
     rate: str | None = None
     rate_name: str | None = None
     only_from_code: bool = False
@@ -69,11 +69,11 @@ class Policy:
     def __post_init__(self) -> None:
         for name in ("max_attempts", "max_takeovers", "key_limit"):
             if isinstance(getattr(self, name), bool) or not isinstance(getattr(self, name), int):
-                raise InvalidPolicy(f"{name} is a whole number")
+                raise InvalidPolicy(f"{name} must be a whole number")
         if self.max_attempts < 1:
-            raise InvalidPolicy("max_attempts is at least 1")
+            raise InvalidPolicy("max_attempts must be at least 1")
         if not 1 <= self.key_limit <= MAX_KEY_LIMIT:
-            raise InvalidPolicy(f"key_limit is 1 to {MAX_KEY_LIMIT}")
+            raise InvalidPolicy(f"key_limit must be between 1 and {MAX_KEY_LIMIT}")
         if self.timeout is not None and self.timeout <= timedelta(0):
             raise InvalidPolicy("timeout must be positive, or None for no limit")
         if self.max_takeovers < 0:
@@ -81,35 +81,35 @@ class Policy:
         if self.rate is not None:
             parse_rate(self.rate)
         if not isinstance(self.only_from_code, bool):
-            raise InvalidPolicy("only_from_code is True or False")
+            raise InvalidPolicy("only_from_code must be True or False")
         if self.start_at is not None and not self.only_from_code:
-            raise InvalidPolicy("start_at says where runs are started instead: it needs only_from_code=True")
+            raise InvalidPolicy("start_at needs only_from_code=True")
         if self.start_at is not None and not _is_address(self.start_at):
-            raise InvalidPolicy("start_at is the address of a page: a path like /documents, or an http(s) URL")
+            raise InvalidPolicy("start_at must be the address of a page: a path like /documents, or an http(s) URL")
         for name, allowed in _CHOICES.items():
             if getattr(self, name) not in allowed:
-                raise InvalidPolicy(f"{name} is one of {', '.join(allowed)}, not {getattr(self, name)!r}")
+                raise InvalidPolicy(f"{name} must be one of {', '.join(allowed)}, not {getattr(self, name)!r}")
 
     def override(self, **changes: Any) -> Policy:
-        """The same policy with some fields changed, checked."""
+        """Return the same policy with some fields changed, checked."""
         return replace(self, **changes) if changes else self
 
     def deadline(self, started_at: datetime) -> datetime | None:
-        """When an attempt that started then times out."""
+        """Return when an attempt that started then times out."""
         return None if self.timeout is None else started_at + self.timeout
 
     @property
     def timed_out(self) -> str:
-        """How the error of a run that took too long begins: 'Timed out after 2 s'."""
+        """The beginning of the error of a run that timed out: 'Timed out after 2 s'."""
         return f"Timed out after {rate_in_words(self.timeout)}" if self.timeout is not None else "Timed out"
 
     def to_json(self) -> str:
-        """The policy as it is stored with a run."""
+        """Return the policy as it is stored with a run."""
         return _to_json(self)
 
 
 OUTSIDE = ("only_from_code", "start_at")
-"""What is said of a job as a whole, never of one submission or stage."""
+"""Fields that are set for a job as a whole, never for one submission or stage."""
 
 
 _ADDRESS = re.compile(r"(/(?!/)|https?://[^/\s])[!-~]{0,299}")
@@ -118,7 +118,7 @@ _ADDRESS = re.compile(r"(/(?!/)|https?://[^/\s])[!-~]{0,299}")
 _CHOICES = {
     "on_timeout": ("end", "retry"),
     "on_crash": ("requeue", "retry", "fail"),
-    "on_shutdown": ("hand_back", "fail"),
+    "on_shutdown": ("release", "fail"),
     "key_order": ("due", "strict"),
 }
 
@@ -128,17 +128,17 @@ def _is_address(text: object) -> bool:
 
 
 UNREADABLE_POLICY = Policy(on_crash="fail", on_shutdown="fail")
-"""In place of a stored policy that can't be decoded: the run has one attempt, and no other worker starts it again."""
+"""Used if a stored policy can't be decoded: the run has one attempt, and no other worker starts it again."""
 
 
 @lru_cache(maxsize=1024)
 def _to_json(policy: Policy) -> str:
-    """Every field is written, so that a stored run keeps its policy when a default changes."""
+    """Return the policy as JSON with every field, so that a stored run keeps its policy when a default changes."""
     values = asdict(policy)
     values["timeout"] = None if policy.timeout is None else policy.timeout.total_seconds()
-    # Which errors retry is code and stays with the job; the times are data.
+    # The delays are stored. The error classes are code and stay with the job.
     values["retry"] = {
-        "steps": policy.retry.steps,
+        "step_attempts": policy.retry.step_attempts,
         "delay": policy.retry.delay.total_seconds(),
         "factor": policy.retry.factor,
         "max_delay": policy.retry.max_delay.total_seconds(),
@@ -148,7 +148,7 @@ def _to_json(policy: Policy) -> str:
 
 
 def policy_from_json(text: str) -> Policy:
-    """A stored policy; in place of one that can't be decoded a policy that starts nothing twice."""
+    """Return a stored policy, or UNREADABLE_POLICY if it can't be decoded."""
     try:
         return load_policy(text)
     except Unreadable:
@@ -157,7 +157,7 @@ def policy_from_json(text: str) -> Policy:
 
 @lru_cache(maxsize=1024)
 def load_policy(text: str) -> Policy:
-    """A stored policy, or Unreadable; fields that only another version knows are ignored."""
+    """Return a stored policy, or raise Unreadable; fields of another version are ignored."""
     try:
         values = json_text.mapping(text)
         given = {name: value for name, value in values.items() if name in Policy.__dataclass_fields__}

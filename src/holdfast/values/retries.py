@@ -1,4 +1,4 @@
-"""Retries: how often a thing is tried, how long to wait between, and for which errors."""
+"""Retries: how often a step is tried, how long to wait between attempts, and after which errors."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ Errors: TypeAlias = type[BaseException] | Iterable[type[BaseException]]
 
 @dataclass(frozen=True, init=False)
 class Retry:
-    """`steps` is the number of tries of one step in all; the delays (seconds or timedeltas) serve steps and runs alike.
+    """When to try a step or a run again, and after which errors.
 
-    The wait before try n is `delay * factor ** (n - 2)`, at most `max_delay`, spread by `jitter`
-    (0.2 means: up to a fifth shorter or longer). `on` and `never_on` are an error class or several.
+    `step_attempts` is how often one step is tried in all. The delays (seconds or timedeltas) apply to steps and runs.
+    The wait before attempt n is `delay * factor ** (n - 2)`, at most `max_delay`, varied at random by `jitter`
+    (0.2 means up to 20 % shorter or longer). `on` and `never_on` take one error class or several.
     """
 
-    steps: int
+    step_attempts: int
     delay: timedelta
     factor: float
     max_delay: timedelta
@@ -33,7 +34,7 @@ class Retry:
     def __init__(
         self,
         *,
-        steps: int = 2,
+        step_attempts: int = 2,
         delay: timedelta | float = 1.0,
         factor: float = 2.0,
         max_delay: timedelta | float = 600.0,
@@ -41,14 +42,14 @@ class Retry:
         on: Errors = (Exception,),
         never_on: Errors = (),
     ) -> None:
-        if not isinstance(steps, int) or steps < 1:
-            raise InvalidPolicy(f"Retry(steps={steps}): a step is tried at least once")
+        if not isinstance(step_attempts, int) or step_attempts < 1:
+            raise InvalidPolicy(f"Retry(step_attempts={step_attempts}): a step is tried at least once")
         if not isinstance(factor, int | float) or not isinstance(jitter, int | float):
-            raise InvalidPolicy("Retry: factor and jitter are numbers")
+            raise InvalidPolicy("Retry: factor and jitter must be numbers")
         if not 1 <= factor < math.inf or not 0 <= jitter <= 1:
-            raise InvalidPolicy("Retry: factor is at least 1, jitter lies between 0 and 1")
+            raise InvalidPolicy("Retry: factor must be at least 1, and jitter between 0 and 1")
         values = {
-            "steps": steps,
+            "step_attempts": step_attempts,
             "delay": _duration(delay),
             "factor": factor,
             "max_delay": _duration(max_delay),
@@ -73,16 +74,26 @@ class Retry:
 
 
 class TryAgain(Exception):
-    """Raise it from a job to be run again after a while; it counts as a failed attempt, unless `counts` is False.
+    """Raise it from a job to try again later. It counts as a failed attempt.
 
-    `after` overrides the job's own delay: an HTTP 429 passes its Retry-After on. One that does not count is for a run
-    that has not tried anything: what it needs is known to be away. It may be put off as often as it takes.
+    `after` overrides the job's own delay: pass on the Retry-After of an HTTP 429.
     """
 
-    def __init__(self, reason: str, *, after: timedelta | float | None = None, counts: bool = True) -> None:
+    def __init__(self, reason: str, *, after: timedelta | float | None = None) -> None:
         super().__init__(reason)
         self.after = None if after is None else _duration(after)
-        self.counts = counts
+
+
+class Snooze(Exception):
+    """Raise it from a job that can't do its work yet: the run starts again later and uses up no attempt.
+
+    Use it when a service is known to be down, or a result is not ready. A run may snooze any number of times.
+    `after` overrides the job's own delay.
+    """
+
+    def __init__(self, reason: str, *, after: timedelta | float | None = None) -> None:
+        super().__init__(reason)
+        self.after = None if after is None else _duration(after)
 
 
 FAILURE_TYPE = re.compile(r"[A-Z][A-Z0-9_]{0,59}")
@@ -91,8 +102,8 @@ OURS = {
     "BUILD_FAILED",
     "CANCELLED",
     "JOB_NOT_LOADED",
-    "NEED_FAILED",
-    "NOT_SEGMENTS",
+    "DEPENDENCY_FAILED",
+    "INVALID_SEGMENTS",
     "PROCESS_TERMINATED",
     "RESULT_NOT_STORABLE",
     "RUN_UNREADABLE",
@@ -100,26 +111,26 @@ OURS = {
     "TAKEOVER_LIMIT",
     "TIMED_OUT",
 }
-"""What only the engine may say of a run: some of it decides how others go on."""
+"""Failure types that only the engine may set, because some of them decide what happens to other runs."""
 
 
 class GiveUp(Exception):
-    """Raise it from a job, or a step of it, where trying again is of no use: the run fails, and says why in a word.
+    """Raise it from a job or a step if trying again is pointless: the run fails with this reason.
 
-    `failure_type` is the application's own, in capitals: `GiveUp("it needs a password", failure_type="ENCRYPTED")`.
+    `failure_type` is a name of your own, in capitals: `GiveUp("it needs a password", failure_type="ENCRYPTED")`.
     """
 
     def __init__(self, reason: str, *, failure_type: str = "ERROR") -> None:
         if not isinstance(failure_type, str) or not FAILURE_TYPE.fullmatch(failure_type) or failure_type in OURS:
             raise InvalidPolicy(
-                f"GiveUp(failure_type={failure_type!r}): a failure type is a name in capitals, none of the engine's own"
+                f"GiveUp(failure_type={failure_type!r}): use a name in capitals that the engine does not use itself"
             )
         super().__init__(reason)
         self.failure_type = failure_type
 
 
 def _duration(value: timedelta | float) -> timedelta:
-    """A duration from a timedelta or a number of seconds."""
+    """Convert a timedelta or a number of seconds to a duration."""
     try:
         duration = value if isinstance(value, timedelta) else timedelta(seconds=value)
     except (TypeError, ValueError, OverflowError):
@@ -131,7 +142,7 @@ def _duration(value: timedelta | float) -> timedelta:
 
 def _errors(given: Errors) -> tuple[type[BaseException], ...]:
     classes = (given,) if isinstance(given, type) else tuple(given) if isinstance(given, Iterable) else (given,)
-    for one in classes:
-        if not isinstance(one, type) or not issubclass(one, BaseException):
-            raise InvalidPolicy(f"Retry: {one!r} is not an error class")
+    for each in classes:
+        if not isinstance(each, type) or not issubclass(each, BaseException):
+            raise InvalidPolicy(f"Retry: {each!r} is not an error class")
     return classes

@@ -12,7 +12,7 @@ from holdfast.values.policies import Policy
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """Something that must never be."""
+    """An inconsistency that `verify` found in the database."""
 
     problem: str
     run_id: str
@@ -24,7 +24,7 @@ State: TypeAlias = Literal["succeeded", "failed", "cancelled", "timed_out"]
 
 @dataclass(frozen=True, kw_only=True)
 class Why:
-    """Where a run stands; `reasons` are sentences, the first one the most immediate."""
+    """The explanation of a run's state; `reasons` are sentences, the most immediate first."""
 
     run: Snapshot
     reasons: tuple[str, ...]
@@ -32,7 +32,7 @@ class Why:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """How a run ended; `result` is JSON text, and None unless it succeeded. `job` is None if its run is not there."""
+    """How a run ended. `result` is JSON text, and None unless it succeeded; `job` is None if the run was deleted."""
 
     run_id: str
     job: str | None
@@ -43,13 +43,13 @@ class Result:
 
     @property
     def value(self) -> Any:
-        """The result as plain JSON gives it back."""
+        """The result, decoded from JSON."""
         return None if self.result is None else json_text.load(self.result)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshot:
-    """A run as it stood when it was read."""
+    """A run as it was when read."""
 
     id: str
     job: str
@@ -64,13 +64,13 @@ class Snapshot:
     parent_id: str | None
     stage: str | None
     segment: str | None
-    needed: tuple[str, ...]
-    audit: bool
+    depends_on: tuple[str, ...]
+    keep_forever: bool
     created_at: datetime
     state: str
     place: str | None
+    claim: int
     attempt: int
-    tries: int
     takeovers: int
     holder: str | None
     started_at: datetime | None
@@ -79,13 +79,13 @@ class Snapshot:
     deadline_at: datetime | None
     cancel_requested_at: datetime | None
     due_at: datetime | None
-    because: str | None
+    reason: str | None
     failure_type: str | None
     error: str | None
     result: str | None
     policy: Policy
     unreadable: str | None = None
-    """Which stored values can't be decoded, and why; each of them holds a marker or a default."""
+    """Which stored values can't be decoded, and why; each of these fields has a marker or a default instead."""
 
     @property
     def ended(self) -> bool:
@@ -93,7 +93,7 @@ class Snapshot:
 
     @property
     def arguments(self) -> Any:
-        """What its submitter or its function knows as its arguments: not a pipeline's plan, nor a stage's version."""
+        """The arguments as its submitter or its function knows them, without a pipeline's plan or a stage's version."""
         args = self.args if isinstance(self.args, dict) else {}
         match self.kind:
             case "pipeline" if "arguments" in args:
@@ -109,12 +109,12 @@ class Snapshot:
 class Step:
     name: str
     result: str
-    attempt: int
-    tries: int
+    claim: int
+    attempts: int
     started_at: datetime
     finished_at: datetime
     number: int = 0
-    """The how-manieth of its attempt, in the order of writing."""
+    """The position of the step in its claim, in the order of writing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,8 +122,8 @@ class StepTimes:
     """A finished step, without its result."""
 
     name: str
-    attempt: int
-    tries: int
+    claim: int
+    attempts: int
     started_at: datetime
     finished_at: datetime
     number: int
@@ -131,6 +131,6 @@ class StepTimes:
 
 
 def last_line(error: str) -> str:
-    """What a traceback comes to: its last line. The event has all of it."""
+    """Return the last line of a traceback. The event has all of it."""
     lines = error.strip().splitlines()
     return lines[-1][:1000] if lines else ""

@@ -14,25 +14,25 @@ from holdfast.values.fields import described
 @described
 @dataclass(frozen=True, kw_only=True)
 class ScheduleInfo:
-    """A schedule as it stands: its trigger, how far its slots are decided, its last slot and its next."""
+    """A schedule: its trigger, up to when its slots are decided, its last slot and its next."""
 
     name: str
     trigger: Annotated[str, Field(examples=["*/15 * * * *"])]
     tz: str | None
-    """The zone by whose clock it goes, if it is cron."""
+    """The time zone of a cron expression."""
     queue: str
-    considered_at: datetime | None
-    """Up to when its slots are decided; null as long as no worker has started with it."""
+    evaluated_at: datetime | None
+    """Up to when its slots are decided; null until a worker starts with it."""
     paused_at: datetime | None
     note: str | None
-    seen_at: datetime | None
-    """When a worker last said that its code knows it."""
+    last_seen_at: datetime | None
+    """When a worker last reported that its code has the schedule."""
     last: Slot | None
     next_at: datetime | None
-    words: Annotated[str, Field(examples=["every 15 minutes"])] = ""
-    """The trigger as one would say it."""
+    description: Annotated[str, Field(examples=["every 15 minutes"])] = ""
+    """The trigger in plain English."""
     others: tuple[str, ...] = ()
-    """Live workers whose code has another definition of the schedule. They claim none of its slots."""
+    """Live workers whose code defines the schedule differently. They claim none of its slots."""
     unreadable: str | None = None
     """Which stored values can't be decoded, and why."""
 
@@ -40,7 +40,7 @@ class ScheduleInfo:
 Decided = Literal["claimed", "coalesced", "skipped", "missed"]
 
 
-# What a claimed slot is called, by the state of its run.
+# The outcome of a claimed slot, by the state of its run.
 OUTCOMES = {
     "queued": "queued",
     "running": "running",
@@ -54,15 +54,15 @@ OUTCOMES = {
 @described
 @dataclass(frozen=True, kw_only=True)
 class Slot:
-    """One due time of a schedule, and what became of it."""
+    """One due time of a schedule, and its outcome."""
 
     schedule: str
     scheduled_for: datetime
     outcome: str
-    """upcoming, queued, running, ran, failed, cancelled, skipped_timeout (over its longest time), skipped, missed or
+    """upcoming, queued, running, ran, failed, cancelled, skipped_timeout (its run timed out), skipped, missed or
     coalesced"""
     run_id: str | None = None
-    because: str | None = None
+    reason: str | None = None
     coalesced_into: datetime | None = None
     manual: bool = False
     claimed_at: datetime | None = None

@@ -1,4 +1,4 @@
-"""Figures as values: counts, durations, throughput and failures."""
+"""Statistics as values: counts, durations, throughput and failures."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from holdfast.values.queues import Queue
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """How many ended, and how long they waited and ran."""
+    """How many runs ended, and how long they waited and ran."""
 
     runs: int = 0
     waited: Histogram = field(default_factory=Histogram)
@@ -35,8 +35,8 @@ class Count:
 
 @described
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sample:
-    """How many runs waited (or were ready) and ran, and how long the oldest had been ready."""
+class Gauge:
+    """How many runs were waiting or ready, how many were running, and how long the oldest had been ready."""
 
     at: datetime
     waiting: int
@@ -51,7 +51,7 @@ class Sample:
 @described
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Times:
-    """How long something took, in seconds: half of it, 95 and 99 of 100 no longer than that; within a fifth."""
+    """How long something took, in seconds: the mean and three percentiles, which are accurate to within 20 %."""
 
     count: int
     mean: float | None
@@ -62,9 +62,9 @@ class Times:
 
 @described
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
-    """How it goes just now: measured on the `runs` that ended last, since `since`. Those that were cancelled count
-    neither as a success nor as a failure."""
+class Throughput:
+    """The current throughput, measured on the last `runs` runs to end, since `since`. Cancelled runs count neither as
+    successes nor as failures."""
 
     runs: int
     since: datetime
@@ -77,7 +77,7 @@ class Pace:
 @described
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
-    """How it stands at `at`."""
+    """The state of the whole system at the time `at`."""
 
     at: datetime
     queues: tuple[Queue, ...]
@@ -86,18 +86,18 @@ class Overview:
     more: bool
     """Whether more runs are queued than were counted."""
     oldest_waiting: Seconds | None
-    """Age of the oldest run that is ready."""
+    """Age of the oldest ready run."""
     running: int
     capacity: int
     workers: int
     paused: tuple[str, ...]
-    pace: Pace
+    pace: Throughput
 
 
 @described
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """What ended in the span that began at `at`."""
+    """The runs that ended in the interval that began at `at`."""
 
     at: datetime
     runs: int
@@ -110,7 +110,7 @@ class Point:
 @described
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """Points from `since` on, each `step` long; one in which nothing ended is left out."""
+    """Points from `since` on, each `step` long; intervals in which no run ended are left out."""
 
     since: datetime
     until: datetime
@@ -121,11 +121,11 @@ class Series:
 @described
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureGroup:
-    """Failures that look alike; `gist` is the last line of the error with its numbers and ids made alike."""
+    """Similar failures; `message` is the last line of the error with its numbers and ids replaced by placeholders."""
 
     job: str
     failure_type: str | None
-    gist: str
+    message: str
     runs: int
     first_at: datetime
     last_at: datetime
@@ -136,7 +136,7 @@ class FailureGroup:
 @described
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobTotals:
-    """All that ever ended of a job (and queue, where one is named)."""
+    """All runs of a job that ever ended, for one queue if one is named."""
 
     job: str
     queue: str
@@ -155,7 +155,7 @@ class JobTotals:
 @described
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counter:
-    """A counter's name, what it is about, and how far it has come."""
+    """A counter: its name, its label and its value."""
 
     name: Annotated[str, Field(examples=["leases_lost"])]
     label: str
@@ -163,9 +163,9 @@ class Counter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Figures(Overview):
-    """The overview, and everything that was counted since the beginning."""
+class Metrics(Overview):
+    """The overview, and all totals and counters since the beginning."""
 
     totals: tuple[tuple[str, str, str, Count], ...]
-    """Job, queue, state, and how many ended so."""
+    """Job, queue, state, and how many runs ended in that state."""
     counters: Mapping[tuple[str, str], int]

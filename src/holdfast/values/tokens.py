@@ -12,16 +12,17 @@ Role = Literal["viewer", "operator", "admin"]
 
 
 ROLES: tuple[Role, ...] = get_args(Role)
-"""Each may do what those before it may: look; also submit, cancel, pause, trigger; also limits and passes."""
+"""Each role includes those before it. A viewer reads; an operator also submits, cancels, pauses and triggers; an admin
+also sets limits and manages tokens."""
 
 
 @described
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pass:
-    """A token, or a session that one began; never its secret."""
+class Token:
+    """A token, or a session that was started with one, without its secret."""
 
     name: str
     role: Role
     kind: Literal["token", "session"]
-    made_at: datetime
+    created_at: datetime
     expires_at: datetime | None

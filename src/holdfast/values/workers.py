@@ -1,4 +1,4 @@
-"""Workers and what they run now, as values."""
+"""Workers and the runs that they execute, as values."""
 
 from __future__ import annotations
 
@@ -23,32 +23,33 @@ class WorkerInfo:
     concurrency: int
     exclusive: str | None
     started_at: datetime
-    seen_at: datetime
+    last_seen_at: datetime
     expires_at: datetime
-    """If it is not heard until then, it counts as lost."""
+    """The worker counts as lost if it does not report before this time."""
     stopping: bool
-    """It has been told to end, and finishes what it has."""
-    drain_at: datetime | None = None
-    """When someone asked it to drain: to claim no more, finish what it has, and end."""
+    """Whether it is shutting down: it finishes its runs and claims no more."""
+    drain_requested_at: datetime | None = None
+    """When someone asked it to drain: to claim no more runs, finish those it has, and end."""
     schedules: Mapping[str, str] = field(default_factory=dict)
-    """The schedules that it looks after, each with the digest of its definition in the worker's code."""
+    """The schedules that it handles, each with the digest of its definition in the worker's code."""
 
     @property
     def claims(self) -> bool:
-        """Whether it starts what is queued."""
-        return self.drain_at is None and not self.stopping
+        """Whether it claims queued runs."""
+        return self.drain_requested_at is None and not self.stopping
 
 
 @described
 @dataclass(frozen=True, kw_only=True)
-class Task:
-    """A run that a worker does now."""
+class ActiveRun:
+    """A run that a worker is executing."""
 
     run_id: str
     job: str
     queue: str
     key: str | None
     attempt: int
+    claim: int
     holder: str
     started_at: datetime
     expires_at: datetime
@@ -57,10 +58,10 @@ class Task:
 
 
 def why_unserved(alive: Sequence[WorkerInfo], queue: str, *, job: str | None = None) -> str | None:
-    """Why nothing of this queue (and this job) starts, as far as that is for want of a worker."""
+    """Say why no worker starts runs of this queue (and this job); None if a worker does."""
     if not alive:
         return "no worker is alive"
     serving = [worker for worker in alive if queue in worker.queues and (job is None or job in worker.jobs)]
     if any(worker.claims for worker in serving):
         return None
-    return f"no live worker serves queue {queue}" + (", but one that is about to end" if serving else "")
+    return f"no live worker serves queue {queue}" + (", except one that is shutting down" if serving else "")

@@ -1,9 +1,9 @@
-"""holdfast.web: the API, the dashboard, and what an application's own pages share with them.
+"""holdfast.web: the API, the dashboard, and the building blocks for an application's own pages.
 
 app = FastAPI(lifespan=hf.lifespan)
 app.include_router(hf.router(), prefix="/holdfast")        # API and dashboard
 
-site = Site(hf, templates=…)                               # or pages of your own beside them: `holdfast serve app:site`
+site = Site(hf, templates=…)                               # with pages of your own: `holdfast serve app:site`
 """
 
 from holdfast.values.tokens import Role

@@ -1,4 +1,4 @@
-"""The whole application that `holdfast serve` runs."""
+"""The ASGI application that `holdfast serve` runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from starlette.exceptions import HTTPException
 from holdfast import __version__
 from holdfast.web import metrics, routes
 from holdfast.web.api import health
-from holdfast.web.middleware import Doorman
+from holdfast.web.middleware import HostCheck
 from holdfast.web.problems import Problem, answer_to
 from holdfast.web.site import Site
 
@@ -26,9 +26,9 @@ log = logging.getLogger("holdfast.web")
 
 
 def create_app(site: Site, *, hosts: Sequence[str] = ()) -> FastAPI:
-    """What the site includes, then API and dashboard, at / unless the site says where.
+    """Create an application with the site's own routers, the API and the dashboard, at / or at the site's `at`.
 
-    It answers to the names of this machine's loopback, and to these hosts.
+    It accepts requests for the loopback names of this machine and for `hosts`.
     """
 
     @contextlib.asynccontextmanager
@@ -44,46 +44,47 @@ def create_app(site: Site, *, hosts: Sequence[str] = ()) -> FastAPI:
     app = FastAPI(
         title=site.title, version=__version__, docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan
     )
-    app.add_middleware(Doorman, hosts=hosts)
-    app.add_exception_handler(HTTPException, partial(not_ours, site))
+    app.add_middleware(HostCheck, hosts=hosts)
+    app.add_exception_handler(HTTPException, partial(no_route, site))
     app.include_router(health.router(site), include_in_schema=False)
     app.include_router(metrics.router(site), include_in_schema=False)
     for router in site.own:
         app.include_router(router)
     if site.own:
         app.include_router(_document(site), include_in_schema=False)
-    app.include_router(site.router(), prefix=site.at)
+    site.add_to(app.router, prefix=site.at)
     return app
 
 
 async def _end_when_unsafe(site: Site) -> None:
-    """End this server when it may write no more: a new process opens the database anew."""
+    """Stop the server when the store has become unsafe to write to, so that a new process can reopen the database."""
     while (unsafe := site.hf.store.dialect.unsafe) is None:
         await asyncio.sleep(1)
-    log.error("the server stops: %s", unsafe)
+    log.error("stopping the server: %s", unsafe)
     os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _document(site: Site) -> APIRouter:
-    described = site.resource()
-    made = lru_cache(maxsize=1)(site.document)
+    router = site.resource()
+    document = lru_cache(maxsize=1)(site.document)
 
-    @described.get("/openapi.json")
+    @router.get("/openapi.json")
     def get_document() -> JSONResponse:
-        return JSONResponse(made())
+        return JSONResponse(document())
 
-    return described
+    return router
 
 
-async def not_ours(site: Site, request: Request, error: Exception) -> Response:
-    """The answer where there is no such path, or not for this method."""
+async def no_route(site: Site, request: Request, error: Exception) -> Response:
+    """Answer a request for an unknown path or with a wrong method."""
     assert isinstance(error, HTTPException)
     headers = dict(error.headers or {})
     match error.status_code:
         case 404:
-            error = Problem("unknown_path", "there is nothing here", status=404, headers=headers)
+            error = Problem("unknown_path", "this path does not exist", status=404, headers=headers)
         case 405:
-            error = Problem("wrong_method", f"not by {request.method}", status=405, headers=headers)
+            detail = f"this path does not support {request.method}"
+            error = Problem("wrong_method", detail, status=405, headers=headers)
     answer = answer_to(error)
     assert answer is not None
     return site.problem_page(request, answer) if routes.wants_page(request) else answer

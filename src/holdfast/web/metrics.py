@@ -1,4 +1,4 @@
-"""/metrics: what Prometheus reads. Nothing is kept here: each scrape asks the database, in bounded reads."""
+"""/metrics: metrics for Prometheus. Each scrape reads them from the database, in bounded reads."""
 # No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
 
 from collections.abc import Iterable, Iterator
@@ -12,7 +12,7 @@ from prometheus_client.registry import Collector
 from starlette.concurrency import run_in_threadpool
 
 from holdfast.values.histograms import BOUNDS, Histogram
-from holdfast.values.statistics import Figures
+from holdfast.values.statistics import Metrics
 from holdfast.web.routes import is_open
 
 if TYPE_CHECKING:
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from holdfast.web.site import Site
 
 EDGES = range(0, len(BOUNDS), 4)
-"""Of our bounds those that are told: each four times the one before it, from 1 ms to 19 hours."""
+"""The bounds that are exported: each is four times the previous one, from 1 ms to 19 hours."""
 
 
 class Described(NamedTuple):
-    """A metric as it is documented."""
+    """The documentation of a metric."""
 
     name: str
     kind: str
@@ -35,44 +35,44 @@ class Described(NamedTuple):
 METRICS = {
     one.name: one
     for one in (
-        Described("holdfast_queue_depth", "gauge", ("queue", "place"), "Runs that wait, are ready or run."),
-        Described("holdfast_oldest_waiting_seconds", "gauge", ("queue",), "Age of the oldest run that is ready."),
-        Described("holdfast_running", "gauge", (), "Runs that are running."),
-        Described("holdfast_capacity", "gauge", (), "Runs that all live workers together can run at once."),
-        Described("holdfast_workers", "gauge", (), "Workers that are alive."),
-        Described("holdfast_queue_paused", "gauge", ("queue",), "1 for each queue that is paused."),
-        Described("holdfast_runs_total", "counter", ("job", "queue", "state"), "Runs that ended, by how."),
-        Described("holdfast_wait_seconds", "histogram", ("job", "queue"), "From submission to the first start."),
-        Described("holdfast_run_seconds", "histogram", ("job", "queue"), "From the last start to the end."),
-        Described("holdfast_lease_losses_total", "counter", (), "Runs that a worker lost while it had them in hand."),
-        Described("holdfast_recoveries_total", "counter", (), "Runs that were taken from a worker that was lost."),
-        Described("holdfast_startup_recoveries_total", "counter", (), "Of those, by a worker when it started."),
-        Described("holdfast_slots_missed_total", "counter", ("schedule",), "Slots that came due with nobody there."),
+        Described("holdfast_queue_depth", "gauge", ("queue", "place"), "Waiting, ready and running runs."),
+        Described("holdfast_oldest_waiting_seconds", "gauge", ("queue",), "Age of the oldest ready run."),
+        Described("holdfast_running", "gauge", (), "Running runs."),
+        Described("holdfast_worker_concurrency", "gauge", (), "Runs that all live workers can execute at once."),
+        Described("holdfast_workers", "gauge", (), "Live workers."),
+        Described("holdfast_queue_paused", "gauge", ("queue",), "1 for each paused queue."),
+        Described("holdfast_runs_total", "counter", ("job", "queue", "state"), "Finished runs, by final state."),
+        Described("holdfast_wait_seconds", "histogram", ("job", "queue"), "Time from submission to the first start."),
+        Described("holdfast_run_seconds", "histogram", ("job", "queue"), "Time from the last start to the end."),
+        Described("holdfast_lease_losses_total", "counter", (), "Runs whose lease a worker lost while executing them."),
+        Described("holdfast_takeovers_total", "counter", (), "Runs that were taken over from a lost worker."),
+        Described("holdfast_startup_takeovers_total", "counter", (), "Takeovers by a worker at its start."),
+        Described("holdfast_slots_missed_total", "counter", ("schedule",), "Slots that no live worker could start."),
         Described("holdfast_queue_rejections_total", "counter", ("queue",), "Submissions that a full queue refused."),
     )
 }
 
 COUNTERS = {
     "holdfast_lease_losses_total": "lease_lost",
-    "holdfast_recoveries_total": "taken_over",
-    "holdfast_startup_recoveries_total": "worker_startup_recovery",
+    "holdfast_takeovers_total": "takeover",
+    "holdfast_startup_takeovers_total": "startup_takeover",
     "holdfast_slots_missed_total": "slot_missed",
     "holdfast_queue_rejections_total": "queue_rejected",
 }
 
 
-class FiguresCollector(Collector):
-    """Reads everything when it is asked."""
+class MetricsCollector(Collector):
+    """Reads all metrics at each scrape."""
 
     def __init__(self, hf: "Holdfast") -> None:
         self._hf = hf
 
     def describe(self) -> Iterable[Metric]:
-        """Nothing: to register a collector must not ask the database."""
+        """Return nothing, so that registering the collector does not read the database."""
         return ()
 
     def collect(self) -> Iterator[Metric]:
-        figures = self._hf.statistics.figures()
+        figures = self._hf.statistics.metrics()
         yield from _gauges(figures)
         yield from _ended(figures)
         yield from _counters(figures)
@@ -81,13 +81,13 @@ class FiguresCollector(Collector):
 def router(site: "Site") -> APIRouter:
     metrics = site.resource(tags=["health"])
     registry = CollectorRegistry()
-    registry.register(FiguresCollector(site.hf))
+    registry.register(MetricsCollector(site.hf))
 
-    @metrics.get("/metrics", name="holdfast.metrics", summary="Figures in the text format of Prometheus")
+    @metrics.get("/metrics", name="holdfast.metrics", summary="Metrics in the Prometheus text format")
     @is_open
     async def get_metrics(request: Request) -> Response:
-        """Takes a pass, unless the setting `metrics_open` opens it to this machine itself."""
-        if not (site.hf.settings.metrics_open and is_from_here(request)):
+        """Needs a token, unless the setting `metrics_public` allows requests from this machine without one."""
+        if not (site.hf.settings.metrics_public and is_local(request)):
             await site.viewer(request)
         text = await run_in_threadpool(generate_latest, registry)
         return Response(text, media_type=CONTENT_TYPE_LATEST)
@@ -95,8 +95,8 @@ def router(site: "Site") -> APIRouter:
     return metrics
 
 
-def is_from_here(request: Request) -> bool:
-    """Whether it comes from this very machine, and through no proxy that would make everyone look so."""
+def is_local(request: Request) -> bool:
+    """Return whether a request comes from this machine, and not through a proxy on it."""
     if any(name in request.headers for name in ("forwarded", "x-forwarded-for", "x-real-ip", "via")):
         return False
     try:
@@ -105,7 +105,7 @@ def is_from_here(request: Request) -> bool:
         return False
 
 
-def _gauges(figures: Figures) -> Iterable[Metric]:
+def _gauges(figures: Metrics) -> Iterable[Metric]:
     depth = _gauge("holdfast_queue_depth")
     oldest = _gauge("holdfast_oldest_waiting_seconds")
     for queue in figures.queues:
@@ -119,7 +119,7 @@ def _gauges(figures: Figures) -> Iterable[Metric]:
         paused.add_metric([name], 1)
     single = (
         ("holdfast_running", figures.running),
-        ("holdfast_capacity", figures.capacity),
+        ("holdfast_worker_concurrency", figures.capacity),
         ("holdfast_workers", figures.workers),
     )
     for name, value in single:
@@ -129,7 +129,7 @@ def _gauges(figures: Figures) -> Iterable[Metric]:
     yield from (depth, oldest, paused)
 
 
-def _ended(figures: Figures) -> Iterable[Metric]:
+def _ended(figures: Metrics) -> Iterable[Metric]:
     runs = _counter("holdfast_runs_total")
     waited, ran = _histogram("holdfast_wait_seconds"), _histogram("holdfast_run_seconds")
     together: dict[tuple[str, str], tuple[Histogram, Histogram]] = {}
@@ -143,7 +143,7 @@ def _ended(figures: Figures) -> Iterable[Metric]:
     yield from (runs, waited, ran)
 
 
-def _counters(figures: Figures) -> Iterable[Metric]:
+def _counters(figures: Metrics) -> Iterable[Metric]:
     for name, counter in COUNTERS.items():
         family = _counter(name)
         found = {label: value for (one, label), value in figures.counters.items() if one == counter}
@@ -156,8 +156,8 @@ def _counters(figures: Figures) -> Iterable[Metric]:
 
 
 def _buckets(histogram: Histogram) -> list[tuple[str, float]]:
-    told = [(f"{BOUNDS[edge]:.6g}", float(histogram.up_to(edge))) for edge in EDGES]
-    return [*told, ("+Inf", float(histogram.count))]
+    buckets = [(f"{BOUNDS[edge]:.6g}", float(histogram.up_to(edge))) for edge in EDGES]
+    return [*buckets, ("+Inf", float(histogram.count))]
 
 
 def _gauge(name: str) -> GaugeMetricFamily:

@@ -1,4 +1,4 @@
-"""Middleware: the size, origin and headers of every request and answer."""
+"""Middleware: checks the Host header, answers HEAD requests, and adds security headers to every response."""
 
 from __future__ import annotations
 
@@ -46,9 +46,12 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1")
 EVERYWHERE = ("0.0.0.0", "::", "")
 
 
-class Doorman:
-    """`hosts` are the names that it goes by besides those of the loopback; one that means 'everywhere' lets in any
-    address, which no one can make another's name lead to."""
+class HostCheck:
+    """Refuses requests for unknown host names, which protects against DNS rebinding.
+
+    `hosts` are the allowed names besides the loopback names. A wildcard such as 0.0.0.0 allows every IP address,
+    because DNS rebinding needs a name.
+    """
 
     def __init__(self, app: ASGIApp, *, hosts: Sequence[str] = ()) -> None:
         self._app = app
@@ -72,16 +75,17 @@ class Doorman:
             else:
                 await self._app(scope, receive, hardened)
             return
-        refusal = answer_to(Problem("wrong_host", "this server does not go by that name (--allowed-host)", status=421))
+        detail = "this server does not accept this host name; allow it with --allowed-host"
+        refusal = answer_to(Problem("wrong_host", detail, status=421))
         assert refusal is not None
         await refusal(scope, receive, hardened)
 
     async def _head(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """The head of what a GET is answered; it ends there, also where the answer would go on for ever."""
+        """Answer with the headers of a GET response. The response ends there, even if it is an endless stream."""
 
         async def head(message: Message) -> None:
             if message["type"] != "http.response.start":
-                raise OSError("only the head is wanted")
+                raise OSError("a HEAD request has no body")
             await send(message)
             await send({"type": "http.response.body", "body": b""})
 
@@ -90,7 +94,7 @@ class Doorman:
 
 
 def host_in(header: str) -> str:
-    """The name in a Host header, without its port."""
+    """Return the host name of a Host header, without the port."""
     header = header.strip().lower()
     if header.startswith("["):
         return header[1:].partition("]")[0]
@@ -106,12 +110,12 @@ def _is_address(host: str) -> bool:
 
 
 def names(if_none_match: str | None, etag: str) -> bool:
-    """Whether a browser that sends this `If-None-Match` has the very same content."""
+    """Return whether `If-None-Match` contains this ETag."""
     tags = [tag.strip().removeprefix("W/") for tag in (if_none_match or "").split(",")]
     return etag in tags or "*" in tags
 
 
 def harden(headers: MutableHeaders) -> None:
-    """Add what is missing; what an endpoint has said itself stands."""
+    """Add the security headers that the endpoint has not set itself."""
     for name, value in HEADERS.items():
         headers.setdefault(name, value)

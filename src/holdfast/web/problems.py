@@ -1,4 +1,4 @@
-"""Problems: errors as `application/problem+json`, each with the stable code of its error and the status that fits."""
+"""Problems: errors as `application/problem+json` responses, each with a stable code and an HTTP status."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from holdfast.support.ids import Ids
 logger = logging.getLogger("holdfast.web")
 
 STATUS: Mapping[str, int] = {
-    # What was asked for is not there.
+    # Not found.
     "run_not_found": 404,
     "build_not_found": 404,
     "pipeline_not_found": 404,
@@ -26,9 +26,9 @@ STATUS: Mapping[str, int] = {
     "artifact_not_found": 404,
     "step_not_found": 404,
     "worker_not_found": 404,
-    "pass_not_found": 404,
+    "token_not_found": 404,
     "unknown_job": 404,
-    # It is there, and stands otherwise than the request takes for granted.
+    # The current state does not allow the request.
     "idempotency_conflict": 409,
     "slot_taken": 409,
     "still_running": 409,
@@ -44,8 +44,8 @@ STATUS: Mapping[str, int] = {
     "duplicate_step": 409,
     "job_exists": 409,
     "worker_exists": 409,
-    "pass_exists": 409,
-    # Who asks must ask otherwise.
+    "token_exists": 409,
+    # The client must change the request.
     "invalid_arguments": 422,
     "invalid_policy": 422,
     "invalid_setting": 422,
@@ -53,21 +53,21 @@ STATUS: Mapping[str, int] = {
     "not_guarded": 422,
     "only_from_code": 422,
     "no_fingerprint": 422,
-    "unknown_need": 422,
+    "unknown_dependency": 422,
     "too_large": 413,
     "not_signed_in": 401,
     "not_allowed": 403,
-    # Later.
+    # The client can try again later.
     "queue_full": 429,
     "store_busy": 503,
     "store_unsafe": 503,
     "store_unavailable": 503,
     "store_refused": 503,
-    "depot_unavailable": 503,
+    "artifact_store_unavailable": 503,
     "schema_missing": 503,
     "schema_too_new": 503,
     "result_timeout": 504,
-    # The server's own slips, and what only a client meets.
+    # Errors of the server, and errors that only a client raises.
     "holdfast_error": 500,
     "backup_failed": 500,
     "wrong_connection": 500,
@@ -76,23 +76,23 @@ STATUS: Mapping[str, int] = {
     "server_unavailable": 502,
     "server_refused": 502,
 }
-"""Code → status, for every error of ours."""
+"""Code → HTTP status, for every HoldfastError."""
 
 HTTP_CODES: Mapping[str, tuple[int, str]] = {
-    "invalid_request": (422, "the request does not fit: `errors` says where and why"),
-    "unknown_path": (404, "the API has no such path"),
-    "wrong_method": (405, "the path is there, but not for this method; `Allow` says which"),
-    "body_too_large": (413, "the request's body is larger than it may be"),
-    "foreign_request": (403, "a browser says that another site's page asked for this change"),
-    "csrf_missing": (403, "a change in a session came without the session's token: `X-CSRF-Token`, or field `csrf`"),
-    "unsupported_type": (415, "a file is of no type that is taken there, or did not come as multipart/form-data"),
-    "upload_broken": (400, "an upload was cut off, stood still, or can't be read"),
-    "too_many_requests": (429, "too many requests, or too many wrong tokens; `Retry-After` says how long to wait"),
-    "too_many_streams": (503, "as many event streams are open as one process holds"),
-    "wrong_host": (421, "the server does not go by the name in `Host`; `--allowed-host` adds one"),
-    "range_not_satisfiable": (416, "the file has no such part; `Content-Range` says how large it is"),
-    "http_error": (400, "the request could not be read, or was refused before the API saw it"),
-    "unforeseen": (500, "a slip of the server's own; `incident` is the mark of its trace in the server's log"),
+    "invalid_request": (422, "the request is invalid; `errors` says where and why"),
+    "unknown_path": (404, "the path does not exist"),
+    "wrong_method": (405, "the path does not support this method; `Allow` lists those that it does"),
+    "body_too_large": (413, "the request body is too large"),
+    "cross_site_request": (403, "a page of another site sent this change"),
+    "csrf_missing": (403, "a change in a session has no CSRF token (`X-CSRF-Token` or form field `csrf`)"),
+    "unsupported_type": (415, "the type of the file is not accepted, or it was not sent as multipart/form-data"),
+    "upload_broken": (400, "an upload was cut off, stalled or can't be read"),
+    "too_many_requests": (429, "too many requests or too many wrong tokens; `Retry-After` says how long to wait"),
+    "too_many_streams": (503, "the process has reached its limit of open event streams"),
+    "wrong_host": (421, "the server does not accept the name in `Host`; `--allowed-host` adds one"),
+    "range_not_satisfiable": (416, "the file does not have this range; `Content-Range` says how large it is"),
+    "http_error": (400, "the request could not be read, or was refused before it reached the API"),
+    "internal_error": (500, "an unexpected error of the server; `incident` is the id to search for in its log"),
 }
 """Codes that exist only over HTTP."""
 
@@ -105,19 +105,19 @@ TITLES = {
     409: "Conflict",
     413: "Too large",
     416: "Range not satisfiable",
-    422: "Does not fit",
-    429: "Too many",
-    500: "Unforeseen",
-    503: "Not now",
-    504: "Not in time",
+    422: "Invalid request",
+    429: "Too many requests",
+    500: "Internal error",
+    503: "Unavailable",
+    504: "Timed out",
 }
-RETRY_AFTER = {"store_busy": "1", "store_unavailable": "5", "store_refused": "5", "depot_unavailable": "5"}
+RETRY_AFTER = {"store_busy": "1", "store_unavailable": "5", "store_refused": "5", "artifact_store_unavailable": "5"}
 MEDIA_TYPE = "application/problem+json"
-FEW, SHORT = 20, 500  # faults that are told of, and characters of each
+FEW, SHORT = 20, 500  # validation errors in a response, and characters of each
 
 
 class Problem(Exception):
-    """An error that exists only over HTTP: it brings its own code and status."""
+    """An error that exists only over HTTP, with its own code and status."""
 
     def __init__(self, code: str, detail: str, *, status: int, headers: dict[str, str] | None = None) -> None:
         super().__init__(detail)
@@ -125,7 +125,7 @@ class Problem(Exception):
 
 
 def answer_to(error: Exception) -> Response | None:
-    """The response that an error comes to; None for one that no one has foreseen."""
+    """Return the response to an error, or None if the error is unexpected."""
     match error:
         case Problem():
             return _response(error.status, error.problem, str(error), headers=error.headers)
@@ -141,19 +141,19 @@ def answer_to(error: Exception) -> Response | None:
             headers = {"Retry-After": RETRY_AFTER[error.code]} if error.code in RETRY_AFTER else None
             return _response(STATUS[error.code], error.code, str(error), headers=headers)
         case RequestValidationError():
-            return _response(422, "invalid_request", "the request does not fit", errors=_faults(error))
+            return _response(422, "invalid_request", "the request is invalid", errors=_faults(error))
         case HTTPException():
             code = getattr(error, "problem", "http_error")
             return _response(error.status_code, code, str(error.detail), headers=dict(error.headers or {}))
     return None
 
 
-def unforeseen(error: Exception, request: Request) -> Response:
-    """A 500 that tells nothing but a mark, under which the log has the rest."""
+def internal_error(error: Exception, request: Request) -> Response:
+    """Return a 500 response that reveals only an incident id, and log the error under that id."""
     incident = Ids().new(SystemClock().now())
     logger.error("incident %s: %s %s", incident, request.method, request.url.path, exc_info=error)
-    detail = f"something went wrong in the server; its log tells more under {incident}"
-    return _response(500, "unforeseen", detail, incident=incident)
+    detail = f"the server had an unexpected error; search its log for incident {incident}"
+    return _response(500, "internal_error", detail, incident=incident)
 
 
 def _faults(error: RequestValidationError) -> list[dict[str, str]]:
@@ -166,5 +166,5 @@ def _faults(error: RequestValidationError) -> list[dict[str, str]]:
 def _response(status: int, code: str, detail: str, *, headers: dict[str, str] | None = None, **more: Any) -> Response:
     title = TITLES.get(status, "Problem")
     body = {"type": "about:blank", "title": title, "status": status, "code": code, "detail": detail} | more
-    # In ASCII: what a stranger sent may hold half a character, which no other encoding can say.
+    # In ASCII: request data may contain lone surrogates, which UTF-8 can't encode.
     return Response(json.dumps(body), status, headers=headers, media_type=MEDIA_TYPE)

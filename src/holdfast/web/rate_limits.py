@@ -1,4 +1,4 @@
-"""Limits: how often someone may ask, and how much they may send. What is remembered of them is bounded."""
+"""Limits on the rate of requests and the size of their bodies, in bounded memory."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from starlette.types import Message
 from holdfast.web.problems import Problem
 
 REMEMBERED = 10_000
-STALLED = 60.0  # seconds without a byte of a body that is not yet whole
+STALLED = 60.0  # seconds without data after which an incomplete body is refused
 
 
 class Buckets:
-    """For each name a bucket of so many drops that fills again over time; who was not seen for long is forgotten."""
+    """A token bucket for each name, refilled over time. The least recently used names are forgotten."""
 
     def __init__(self, elapsed: Callable[[], float], *, size: float, per_second: float) -> None:
         self._elapsed, self._size, self._per_second = elapsed, size, per_second
         self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def take(self, name: str) -> float:
-        """Take a drop; how many seconds to wait if there is none, else 0."""
+        """Take a token and return 0, or return how many seconds to wait if the bucket is empty."""
         wait = self.wait(name)
         if wait == 0:
             left, at = self._left[name]
@@ -33,7 +33,7 @@ class Buckets:
         return wait
 
     def wait(self, name: str) -> float:
-        """How long until there is a drop, which is not taken."""
+        """Return how many seconds until there is a token, without taking it."""
         now = self._elapsed()
         left, at = self._left.pop(name, (self._size, now))
         left = min(self._size, left + (now - at) * self._per_second)
@@ -44,7 +44,7 @@ class Buckets:
 
 
 class Recent:
-    """Names that were added not long ago."""
+    """Remembers names for a limited time."""
 
     def __init__(self, elapsed: Callable[[], float], *, lasts: float) -> None:
         self._elapsed, self._lasts = elapsed, lasts
@@ -61,16 +61,16 @@ class Recent:
 
 
 def too_many(what: str, wait: float) -> Problem:
-    """The answer to who asked too often."""
-    return Problem(
-        "too_many_requests", f"{what}; wait a moment", status=429, headers={"Retry-After": str(math.ceil(wait))}
-    )
+    """Return the problem for a client that has reached a rate limit."""
+    seconds = math.ceil(wait)
+    detail = f"{what}; try again in {seconds} s"
+    return Problem("too_many_requests", detail, status=429, headers={"Retry-After": str(seconds)})
 
 
 def bounded(request: Request, most: int) -> Request:
-    """The request, of whose body no more is read than this."""
-    said = request.headers.get("content-length", "")
-    if said.isdigit() and int(said) > most:
+    """Return the request with a limit on the size of its body."""
+    length = request.headers.get("content-length", "")
+    if length.isdigit() and int(length) > most:
         raise TooMuch(most)
     received = 0
 
@@ -90,19 +90,19 @@ def bounded(request: Request, most: int) -> Request:
 
 
 class Stalled(HTTPException):
-    """A body was begun and does not go on; who sends it holds a connection and gives nothing."""
+    """The client has stopped sending an incomplete body, but keeps the connection open."""
 
     problem = "upload_broken"
 
     def __init__(self) -> None:
-        super().__init__(408, f"nothing came for {STALLED:.0f} s", {"Connection": "close"})
+        super().__init__(408, f"no data received for {STALLED:.0f} s", {"Connection": "close"})
 
 
 class TooMuch(HTTPException):
-    """A body is larger than it may be; FastAPI passes this one on from where it reads the body."""
+    """A body is too large. An HTTPException, because FastAPI passes these on while it reads a body."""
 
     problem = "body_too_large"
 
     def __init__(self, most: int) -> None:
-        # The rest of the body is still under way: who sends it is told, and not listened to any longer.
-        super().__init__(413, f"a request's body may have at most {most:,} bytes here", {"Connection": "close"})
+        # Close the connection, because the rest of the body is still being sent.
+        super().__init__(413, f"the request body may have at most {most:,} bytes", {"Connection": "close"})

@@ -1,4 +1,4 @@
-"""Pages: templates in the common frame. All text is escaped; no page has inline script or style."""
+"""Renders pages from templates in the common frame. All text is escaped; no page has inline scripts or styles."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from holdfast.web.text_filters import FILTERS
 
 HERE = Path(__file__).parent
 ENTRIES = ("overview", "runs", "pipelines", "schedules", "builds", "keys", "queues", "workers")
-PARTS = {"holdfast.run": "runs"}  # pages that belong to an entry without having its name
-ENGINE = "Engine"  # what the dashboard is called on pages of an application
+PARTS = {"holdfast.run": "runs"}  # pages whose navigation entry has another name
+ENGINE = "Engine"  # label of the link from an application's pages to the dashboard
 THEMES = ("light", "dark")
 
 
@@ -37,7 +37,7 @@ class Entry:
 
 
 class Pages:
-    """The templates of ours and of an application."""
+    """Renders the templates of the dashboard and of an application."""
 
     def __init__(
         self,
@@ -77,13 +77,13 @@ class Pages:
     def render(self, request: Request, who: Who | None, template: str, **context: Any) -> Response:
         given = {"request": request, "who": who, "csrf": "" if who is None else getattr(who, "csrf", "")} | context
         text = self._environment.get_template(template).render(given)
-        # A lone surrogate can come out of JSON and into an attribute, but not over the wire.
+        # JSON can contain a lone surrogate, which can't be encoded as UTF-8.
         return HTMLResponse(text.encode("utf-8", "backslashreplace"))
 
 
 @pass_context
 def _url(context: Context, name: str, /, **parts: Any) -> str:
-    """The path of a route by its name, wherever the router is mounted."""
+    """Return the path of a named route, wherever the router is mounted."""
     found = _route(context, name, **parts)
     if found is None:
         raise NoMatchFound(name, parts)
@@ -92,36 +92,37 @@ def _url(context: Context, name: str, /, **parts: Any) -> str:
 
 @pass_context
 def _route(context: Context, name: str, /, **parts: Any) -> str | None:
-    """The same; None where there is no such route."""
+    """Return the path of a named route, or None if there is no such route."""
     paths: Paths = context["paths"]
     return paths.find(context["request"], name, parts)
 
 
 @pass_context
 def _asset(context: Context, path: str) -> str:
-    """The path of a static file of ours."""
+    """Return the path of a static file."""
     return _route(context, "holdfast.static", version=context["static_version"], path=path) or f"static/{path}"
 
 
 @pass_context
 def _theme(context: Context) -> str | None:
-    """The theme that the reader has chosen; None is their system's."""
+    """Return the theme that the user has chosen, or None for the system's theme."""
     chosen = context["request"].cookies.get("holdfast_theme")
     return chosen if chosen in THEMES else None
 
 
 @pass_context
 def _home(context: Context) -> str | None:
-    """Where a person begins: the first page of an application that has the root, else our overview."""
+    """Return the start page: the first page of an application that has the root, otherwise the overview."""
     first = next(iter(context["links"].values()), None) if context["apart"] else None
     return _route(context, first or "holdfast.overview")
 
 
 @pass_context
 def _navigation(context: Context) -> Sequence[Entry]:
-    """The entries: the application's own links, then ours for the pages that there are.
+    """Return the navigation entries: the application's links, then the pages of the dashboard.
 
-    Where the application has the root, its pages show its own and one that leads to ours, and ours one that leads back.
+    If the application has the root, its pages show its own links and one to the dashboard, and the dashboard shows one
+    link back.
     """
     name = str(getattr(context["request"].scope.get("route"), "name", ""))
     here = PARTS.get(name) or name.removeprefix("holdfast.").split(".")[0]

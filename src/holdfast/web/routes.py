@@ -1,6 +1,6 @@
-"""Routes: every route of ours is closed unless it says otherwise, reads a bounded body, and answers with our headers.
+"""Routes: every route needs a token unless it is marked open, limits request bodies, and sets security headers.
 
-It is so wherever the router is mounted, and whatever an endpoint forgets.
+This holds wherever the router is mounted, even if an endpoint declares no dependency.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from fastapi.responses import RedirectResponse
 from fastapi.routing import APIRoute
 
 from holdfast.web.middleware import harden
-from holdfast.web.problems import Problem, answer_to, unforeseen
+from holdfast.web.problems import Problem, answer_to, internal_error
 from holdfast.web.rate_limits import bounded
 
 if TYPE_CHECKING:
@@ -24,23 +24,23 @@ Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
 def is_open(endpoint: F) -> F:
-    """Decorate an endpoint that needs no pass."""
+    """Decorate an endpoint that needs no token."""
     endpoint.holdfast_open = True  # type: ignore[attr-defined]
     return endpoint
 
 
 def takes(most: int) -> Callable[[F], F]:
-    """Decorate an endpoint whose body may have so many bytes, whatever the setting says of others."""
+    """Decorate an endpoint to accept bodies of up to `most` bytes, instead of the limit in the settings."""
 
-    def marked(endpoint: F) -> F:
+    def mark(endpoint: F) -> F:
         endpoint.holdfast_takes = most  # type: ignore[attr-defined]
         return endpoint
 
-    return marked
+    return mark
 
 
 def resource(site: Site, prefix: str = "", *, tags: list[str] | None = None) -> APIRouter:
-    """A router whose routes are a site's own."""
+    """Create a router whose routes are protected as described above."""
     return APIRouter(prefix=prefix, route_class=_route_of(site), tags=list(tags or ()))
 
 
@@ -58,7 +58,7 @@ def _route_of(site: Site) -> type[APIRoute]:
                     request = bounded(request, most)
                     response = (await site.enter(request) if closed else None) or await handle(request)
                 except Exception as error:
-                    response = sign_in_first(site, request, error) or answer_to(error) or unforeseen(error, request)
+                    response = sign_in_first(site, request, error) or answer_to(error) or internal_error(error, request)
                     if (
                         not name.startswith("holdfast.api.")
                         and wants_page(request)
@@ -74,7 +74,7 @@ def _route_of(site: Site) -> type[APIRoute]:
 
 
 def sign_in_first(site: Site, request: Request, error: Exception) -> Response | None:
-    """To a person who is not signed in, the page where they can be; a program is told so in its own words."""
+    """Redirect a browser that is not signed in to the sign-in page; return None for programs and other errors."""
     if not isinstance(error, Problem) or error.problem != "not_signed_in" or not wants_page(request):
         return None
     there = site.sign_in_url(request)
@@ -86,5 +86,5 @@ def sign_in_first(site: Site, request: Request, error: Exception) -> Response | 
 
 
 def wants_page(request: Request) -> bool:
-    """Whether a person asks, through a browser."""
+    """Return whether the request comes from a browser that expects HTML."""
     return "text/html" in request.headers.get("accept", "") or "hx-request" in request.headers

@@ -1,4 +1,4 @@
-"""Serve: the whole application on an address of this machine, until it is told to stop."""
+"""The HTTP server: serves the application on an address of this machine until it is stopped."""
 
 from __future__ import annotations
 
@@ -15,39 +15,40 @@ from typing import Any
 
 import uvicorn
 
-from holdfast.support.errors import HoldfastError
+from holdfast.support.errors import HoldfastError, InvalidSetting
 from holdfast.web.asgi import create_app
 from holdfast.web.site import Site
 
-GRACE = 5  # seconds that requests under way have when it stops
+GRACE = 5  # seconds that open requests have to finish when the server stops
 BACKLOG = 2048
-BEGIN_WITHIN = 30.0  # seconds that a connection has for the head of a request
-FILES_BESIDES = 500  # that are open besides a connection for each stream
+BEGIN_WITHIN = 30.0  # seconds that a connection has to send the headers of a request
+FILES_BESIDES = 500  # open files, in addition to one connection per stream
 
 
 class UnsafeAddress(HoldfastError):
-    """An address that others can reach was to be served without TLS."""
+    """Refused to serve without TLS on an address that other machines can reach."""
 
     code = "unsafe_address"
 
 
 class AddressTaken(HoldfastError):
-    """The address can't be served: another process has the port, or this machine has no such address."""
+    """Can't listen on the address: another process uses the port, or this machine has no such address."""
 
     code = "address_taken"
 
 
 class NotListening(HoldfastError):
-    """The open file that was to be served is not a TCP socket that listens."""
+    """The file descriptor is not a listening TCP socket."""
 
     code = "not_listening"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Address:
-    """Where to serve, and how; `insecure` lets others than this machine in without TLS.
+    """The address to serve, and how.
 
-    inherited   a socket that listens there already
+    inherited   a socket that already listens there
+    insecure    allows other machines to connect without TLS
     """
 
     host: str = "127.0.0.1"
@@ -61,17 +62,16 @@ class Address:
     def of(
         cls, fd: int, *, certificate: Path | None = None, key: Path | None = None, insecure: bool = False
     ) -> Address:
-        """The address of the socket that whoever started this process left open under this number; NotListening if it
-        is no such socket."""
+        """Return the address of an inherited listening socket; raise NotListening if the descriptor is not one."""
         try:
             inherited = socket.socket(fileno=fd)
             listens = inherited.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
         except OSError as error:
-            raise NotListening(f"file {fd} is no socket: {error.strerror}") from error
+            raise NotListening(f"file descriptor {fd} is not a socket: {error.strerror}") from error
         if not listens or inherited.family not in (socket.AF_INET, socket.AF_INET6):
             inherited.detach()
-            raise NotListening(f"file {fd} is a socket, but none that listens for TCP connections")
-        inherited.set_inheritable(False)  # what this process starts has no use for it
+            raise NotListening(f"file descriptor {fd} is a socket, but it does not listen for TCP connections")
+        inherited.set_inheritable(False)  # child processes don't need it
         host, port = inherited.getsockname()[:2]
         return cls(host=host, port=port, inherited=inherited, certificate=certificate, key=key, insecure=insecure)
 
@@ -80,24 +80,25 @@ class Address:
         return self.certificate is not None
 
     def check(self) -> None:
-        """Refuse what would show a token to whoever reads the network."""
+        """Refuse an address where others on the network could read tokens, and a certificate that can't be loaded."""
         if not (self.tls or self.insecure or _is_loopback(self.host)):
             raise UnsafeAddress(
-                f"others can reach {self.host or 'every address'}, and without TLS they could read tokens on the way: "
-                "give --tls-cert and --tls-key, or serve 127.0.0.1 behind a proxy that has TLS, or say --insecure if "
-                "the network is yours alone"
+                f"other machines can reach {self.host or 'every address'}, and without TLS others could read tokens. "
+                "Give --tls-cert and --tls-key, or serve 127.0.0.1 behind a proxy with TLS, or add --insecure on a "
+                "private network"
             )
         if self.certificate is not None:
             try:
                 ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(self.certificate, self.key)
-            except OSError as error:  # what ssl raises is one, too
-                raise AddressTaken(f"TLS can't begin with {self.certificate} and {self.key}: {error}") from error
+            except OSError as error:  # SSLError is an OSError, too
+                files = f"--tls-cert {self.certificate}" + (f" --tls-key {self.key}" if self.key else "")
+                raise InvalidSetting(f"{files}: can't load the certificate and its key (PEM): {error}") from error
 
     def listen(self) -> socket.socket:
-        """A socket that has the address; AddressTaken if someone else has."""
+        """Return a socket that listens on the address; raise AddressTaken if that is not possible."""
         listening = self.inherited or self._bind()
-        # Its connections inherit this. asyncio sees to it only for sockets that name their protocol; without it the
-        # body of an answer waits some 40 ms until the other end has said that it has the head.
+        # Connections inherit this option. asyncio sets it only for sockets with an explicit protocol. Without it, the
+        # body of a response waits about 40 ms until the client has acknowledged the headers.
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return listening
 
@@ -109,19 +110,19 @@ class Address:
             raise AddressTaken(f"{self.host} port {self.port}: {_why(error, self.port)}") from error
 
     def url(self, port: int, *, token: str | None = None) -> str:
-        """Where a browser finds it; with a token it opens signed in."""
+        """Return the URL for a browser; with a token it signs the user in."""
         host = "localhost" if self.host in ("0.0.0.0", "::", "") else self.host
         shown = f"[{host}]" if ":" in host else host
-        brought = f"?token={token}" if token is not None else ""
-        return f"{'https' if self.tls else 'http'}://{shown}:{port}/{brought}"
+        query = f"?token={token}" if token is not None else ""
+        return f"{'https' if self.tls else 'http'}://{shown}:{port}/{query}"
 
 
 class Server(uvicorn.Server):
-    """A server that leaves signals to whoever runs it; `until` says when it is over for another reason."""
+    """A uvicorn server that installs no signal handlers and stops when `until` returns true."""
 
     def __init__(self, site: Site, address: Address, *, hosts: Sequence[str], until: Callable[[], bool]) -> None:
         self._site, self._until = site, until
-        self._silent: dict[Any, tuple[object, float]] = {}
+        self._idle: dict[Any, tuple[object, float]] = {}
         certificate, key = address.certificate, address.key
         config = uvicorn.Config(
             create_app(site, hosts=[address.host, *hosts]),
@@ -135,7 +136,7 @@ class Server(uvicorn.Server):
         super().__init__(config)
 
     def stop(self) -> None:
-        """End every stream, take no more requests, and let those under way be answered."""
+        """End all streams, accept no new requests, and finish the open ones."""
         self._site.streams.close()
         self.should_exit = True
 
@@ -143,32 +144,32 @@ class Server(uvicorn.Server):
         if self._until():
             self.stop()
         if counter % 10 == 0:
-            self._leave_the_silent()
+            self._close_idle()
         return await super().on_tick(counter)
 
-    def _leave_the_silent(self) -> None:
-        """Cut off connections on which no request comes to be: each holds a file, and anyone may open them."""
-        now, before = self._site.hf.clock.elapsed(), self._silent
-        self._silent = {}
+    def _close_idle(self) -> None:
+        """Close connections that send no request: each needs a file descriptor, and anyone can open them."""
+        now, before = self._site.hf.clock.elapsed(), self._idle
+        self._idle = {}
         for connection in list(self.server_state.connections):
             cycle = getattr(connection, "cycle", None)
             if cycle is not None and not cycle.response_complete:
                 continue
             last, since = before.get(connection, (cycle, now))
-            self._silent[connection] = (cycle, since if last is cycle else now)
-            if now - self._silent[connection][1] >= BEGIN_WITHIN:
+            self._idle[connection] = (cycle, since if last is cycle else now)
+            if now - self._idle[connection][1] >= BEGIN_WITHIN:
                 connection.transport.abort()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        letting_go = asyncio.get_running_loop().create_task(self._let_go())
+        closing = asyncio.get_running_loop().create_task(self._close_answered())
         try:
             await super().shutdown(sockets)
         finally:
-            letting_go.cancel()
+            closing.cancel()
 
-    async def _let_go(self) -> None:
-        """Cut off who has been answered: under TLS a connection is closed only when its other end agrees, and a browser
-        that rests does not."""
+    async def _close_answered(self) -> None:
+        """Close connections without an open request. With TLS, closing needs the client's answer, and an idle browser
+        does not send one."""
         while True:
             await asyncio.sleep(0.2)
             for connection in list(self.server_state.connections):
@@ -182,7 +183,7 @@ class Server(uvicorn.Server):
 
 
 def room_for(streams: int) -> None:
-    """Let this process hold a file for each stream, as far as the machine allows."""
+    """Raise the limit of open files to one per stream, as far as the system allows."""
     with contextlib.suppress(ImportError, OSError, ValueError):
         import resource
 
@@ -205,9 +206,9 @@ def _is_loopback(host: str) -> bool:
 def _why(error: OSError, port: int) -> str:
     match error.errno:
         case errno.EADDRINUSE:
-            return f"another process has it; stop that one, or choose another (--port {port + 1}; 0: any that is free)"
+            return f"another process uses this port; stop it or choose another (--port {port + 1}, or 0 for a free one)"
         case errno.EADDRNOTAVAIL | socket.EAI_NONAME:
             return "this machine has no such address"
         case errno.EACCES:
-            return "ports below 1024 are not for everyone; choose another (--port 8700)"
+            return "ports below 1024 need special rights; choose another (--port 8700)"
     return error.strerror or str(error)

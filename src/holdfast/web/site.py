@@ -1,4 +1,4 @@
-"""Site: what every page and endpoint of one installation needs, and the router that has them all."""
+"""Site: the API and the dashboard of one Holdfast, with everything that its pages and endpoints share."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ F = TypeVar("F", bound=Callable[[], object])
 
 
 class Site:
-    """The web side of one Holdfast.
+    """The API and the dashboard of one Holdfast.
 
-    viewer, operator, admin   dependencies that give a `Who`, or refuse
-    resource                  a router whose routes are closed, bounded and hardened like ours
-    include                   adds such a router to what `create_app` and `holdfast serve` serve
-    on_start                  what is called once before the first request
-    render                    a page in the common frame
-    streams                   events as they happen
-    uploads                   files that someone sends, within limits
+    viewer, operator, admin   FastAPI dependencies that return a `Who` or refuse the request
+    resource                  creates a router with the authentication, limits and headers of the built-in routes
+    include                   adds such a router to `create_app` and `holdfast serve`
+    on_start                  registers a function that runs once before the first request
+    render                    renders a page in the common frame
+    streams                   sends events as they happen
+    uploads                   receives files within limits
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Site:
         hf: Holdfast,
         *,
         title: str = "Holdfast",
-        token: str | None = None,
+        admin_token: str | None = None,
         access: Custom | None = None,
         sign_in: str | None = None,
         templates: Path | None = None,
@@ -53,19 +53,20 @@ class Site:
         links: Mapping[str, str] | None = None,
         at: str = "",
     ) -> None:
-        """A site; `access` decides who asks instead of our passes, `sign_in` is then where its users sign in.
+        """Create a site.
 
-        `links` are entries that the navigation begins with: label → the name of a route; the first is where a person
-        begins. `at` is the path below which `create_app` puts the API and the dashboard, where the root is for pages
-        of the application's own.
+        `access` authenticates requests instead of the built-in tokens; `sign_in` is then the URL where users sign in.
+        `links` are the first navigation entries: label → name of a route. The first of them is the start page. `at` is
+        the path under which `create_app` mounts the API and the dashboard, if the root is for the application's own
+        pages.
         """
         if at and not (at.startswith("/") and at.rstrip("/") == at):
-            raise ValueError(f"at={at!r} is no path: it begins with a slash and ends without one")
+            raise ValueError(f"at={at!r} is not a valid path: it must start with a slash and must not end with one")
         self.hf, self.title, self.at = hf, title, at
         self.own: list[APIRouter] = []
         self.starts: list[Callable[[], object]] = []
-        fixed = hf.settings.token
-        self.access = Access(hf, token=token or (fixed.get_secret_value() if fixed else None), custom=access)
+        fixed = hf.settings.admin_token
+        self.access = Access(hf, token=admin_token or (fixed.get_secret_value() if fixed else None), custom=access)
         self.viewer: Callable[[Request], Awaitable[Who]] = self.access.need("viewer")
         self.operator: Callable[[Request], Awaitable[Who]] = self.access.need("operator")
         self.admin: Callable[[Request], Awaitable[Who]] = self.access.need("admin")
@@ -79,11 +80,11 @@ class Site:
         self._own_sign_in, self._sign_in = access is None, sign_in
 
     def render(self, request: Request, who: Who | None, template: str, **context: Any) -> Response:
-        """A page of ours, or of the application's own templates, in the common frame."""
+        """Render a template of the dashboard or of the application in the common frame."""
         return self._pages.render(request, who, template, **context)
 
     def problem_page(self, request: Request, answer: Response) -> Response:
-        """A problem as a person reads it, with the status and the headers that it has anyway."""
+        """Render a problem response as a page, with the same status and headers."""
         if answer.media_type != MEDIA_TYPE:
             return answer
         known = request.scope.get("holdfast.who")
@@ -95,46 +96,53 @@ class Site:
         return page
 
     def resource(self, prefix: str = "", *, tags: list[str] | None = None) -> APIRouter:
-        """A router whose routes need a pass, read bounded bodies, answer errors as problems and harden every answer."""
+        """Create a router whose routes need a token, limit request bodies, return problems and set security headers."""
         return routes.resource(self, prefix, tags=tags)
 
     def include(self, router: APIRouter) -> None:
-        """Serve these pages and endpoints, too: a router of `resource`. They come before ours."""
+        """Also serve the routes of a router that `resource` has created. They precede the built-in ones."""
         self.own.append(router)
 
     def document(self) -> dict[str, Any]:
-        """What is included, as OpenAPI 3.1; `create_app` serves it at /openapi.json."""
+        """Return the OpenAPI 3.1 document of the included routes; `create_app` serves it at /openapi.json."""
         return openapi.document_of(self)
 
     def on_start(self, function: F) -> F:
-        """Decorate a function that `create_app` calls once, in a thread, before it takes the first request.
+        """Decorate a function that `create_app` calls once, in a thread, before the first request.
 
-        What it raises keeps the application from starting.
+        If it raises, the application does not start.
         """
         self.starts.append(function)
         return function
 
     def router(self) -> APIRouter:
-        """The API under /api and the dashboard beside it; mounts under any prefix."""
+        """Return a router with the API under /api and the dashboard beside it; mount it under any prefix."""
         router = APIRouter()
-        router.include_router(api.router(self), prefix="/api")
-        if self._own_sign_in:
-            router.include_router(signing_in.router(self), include_in_schema=False)
-        router.include_router(static_files.router(self), include_in_schema=False)
-        router.include_router(changes.router(self), include_in_schema=False)
-        router.include_router(dashboard.router(self))
+        self.add_to(router)
         return router
 
+    def add_to(self, router: APIRouter, *, prefix: str = "") -> None:
+        """Add the API and the dashboard to a router.
+
+        Each part is included by itself: FastAPI builds all routes of a router anew for each router that includes it.
+        """
+        api.add_to(router, self, prefix=f"{prefix}/api")
+        if self._own_sign_in:
+            router.include_router(signing_in.router(self), prefix=prefix, include_in_schema=False)
+        router.include_router(static_files.router(self), prefix=prefix, include_in_schema=False)
+        router.include_router(changes.router(self), prefix=prefix, include_in_schema=False)
+        dashboard.add_to(router, self, prefix=prefix)
+
     async def enter(self, request: Request) -> Response | None:
-        """Let someone in who may; a link that brings a token along signs them in and leads on without it."""
-        brought = request.query_params.get("token")
-        if brought and self._own_sign_in and request.method == "GET" and routes.wants_page(request):
-            return await signing_in.with_token(self, request, brought, then=signing_in.without_token(request))
+        """Authenticate a request. A link with a token signs the user in and redirects to the URL without the token."""
+        token = request.query_params.get("token")
+        if token and self._own_sign_in and request.method == "GET" and routes.wants_page(request):
+            return await signing_in.with_token(self, request, token, then=signing_in.without_token(request))
         await self.access.admit(request)
         return None
 
     def sign_in_url(self, request: Request) -> str | None:
-        """Where a person can sign in who wants to go where this request goes; None where only programs come."""
+        """Return the URL of the sign-in page that leads back to this request, or None if there is no such page."""
         if not self._own_sign_in:
             return self._sign_in
         there = signing_in.without_token(request) if request.method == "GET" else ""

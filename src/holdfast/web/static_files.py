@@ -1,7 +1,8 @@
-"""Static files: known by name at start, each with an address that changes when any of them does.
+"""Static files: read into memory at start and served under URLs with a version.
 
-So a browser may keep them for ever, no path can lead elsewhere, and mounting the router is all that it takes.
-They are kept in memory: a file that changes on disk does not change at an address that promises it never does.
+The version changes when any file changes, so browsers can cache the files forever. Only files known at start are
+served, so no path can lead outside the folders. A later change on disk has no effect, because cached URLs must not
+change.
 """
 # No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
 
@@ -33,7 +34,7 @@ class File:
 
 
 class Statics:
-    """The files of some folders; of two with one name, the later folder's."""
+    """The files of some folders; a later folder overrides an earlier one."""
 
     def __init__(self, folders: Sequence[Path]) -> None:
         self.files = {
@@ -56,13 +57,13 @@ def router(site: "Site") -> APIRouter:
     @statics.get("/static/{version}/{path:path}", name="holdfast.static", include_in_schema=False)
     @is_open
     def static(request: Request, version: str, path: str) -> Response:
-        """A file that every page may use; there is nothing secret in it."""
+        """Return a static file. It needs no token, because it contains nothing secret."""
         file = site.statics[path]
         kept = KEPT if version == site.statics.version else "no-cache"
-        told = {"ETag": file.etag, "Cache-Control": kept}
+        headers = {"ETag": file.etag, "Cache-Control": kept}
         if middleware.names(request.headers.get("if-none-match"), file.etag):
-            return Response(status_code=304, headers=told)
-        return Response(file.content, headers=told, media_type=file.media_type)
+            return Response(status_code=304, headers=headers)
+        return Response(file.content, headers=headers, media_type=file.media_type)
 
     return statics
 

@@ -1,4 +1,4 @@
-"""Texts: whatever a stranger wrote, as text. Nothing in it is markup, moves other text, or is too long for a page."""
+"""Template filters that show untrusted text safely: no markup, no control characters, and not too long for a page."""
 
 from __future__ import annotations
 
@@ -13,21 +13,23 @@ from holdfast.support import json_text, text
 from holdfast.values.runs import last_line
 
 LONG = 20_000  # characters of one text that a page shows
-PRETTY = 100_000  # JSON that is longer is shown as it is stored
+PRETTY = 100_000  # characters; longer JSON is shown as stored
 _UNUSUAL = re.compile(r"[^\x20-\x7e\n\t]")
 
 
-def shown(said: object, limit: int = LONG, *, lines: bool = True) -> Markup:
-    """The text, with everything that steers (controls, escapes, writing direction) spelled out and marked, cut at
-    `limit`; without `lines` a line break is such a thing too."""
-    whole = str(said)
+def shown(value: object, limit: int = LONG, *, lines: bool = True) -> Markup:
+    """Return the text with control characters (escapes, writing direction) spelled out and marked, cut at `limit`.
+
+    Without `lines`, line breaks count as control characters, too.
+    """
+    whole = str(value)
     cut = whole[:limit]
     found = Markup("").join(_marked(cut, lines=lines)) if _UNUSUAL.search(cut) or not lines else escape(cut)
     left = len(whole) - len(cut)
     return found + Markup('<span class="mark">… {} more characters</span>').format(f"{left:,}") if left else found
 
 
-def _marked(said: str, *, lines: bool) -> list[Markup]:
+def _marked(content: str, *, lines: bool) -> list[Markup]:
     parts: list[Markup] = []
     plain: list[str] = []
     steering: list[str] = []
@@ -40,7 +42,7 @@ def _marked(said: str, *, lines: bool) -> list[Markup]:
         plain.clear()
         steering.clear()
 
-    for char in said:
+    for char in content:
         if text.steers(char) and not (lines and char in "\n\t"):
             if plain:
                 flush()
@@ -53,19 +55,19 @@ def _marked(said: str, *, lines: bool) -> list[Markup]:
     return parts
 
 
-def line(said: object, limit: int = 200) -> Markup:
-    """One line of it."""
-    return shown(said, limit, lines=False)
+def line(value: object, limit: int = 200) -> Markup:
+    """Return the text as one line."""
+    return shown(value, limit, lines=False)
 
 
-def plain(said: object, limit: int = 200) -> str:
-    """For attributes and titles, where nothing can be marked."""
-    spelled = text.plain(str(said)[: limit + 1])
+def plain(value: object, limit: int = 200) -> str:
+    """Return the text without markup, for attributes and titles."""
+    spelled = text.plain(str(value)[: limit + 1])
     return spelled if len(spelled) <= limit else spelled[:limit] + "…"
 
 
 def pretty(value: Any) -> str:
-    """A value, or JSON text, over several lines."""
+    """Return a value, or JSON text, as indented JSON."""
     if isinstance(value, str):
         if len(value) > PRETTY:
             return value
@@ -77,29 +79,29 @@ def pretty(value: Any) -> str:
 
 
 def duration(taken: timedelta | float | None) -> str:
-    """A duration; one that is not known is a dash."""
+    """Format a duration; an unknown one is a dash."""
     return "–" if taken is None else text.duration(taken)
 
 
 def instant(at: datetime) -> str:
-    """For `<time datetime>`."""
+    """Format a time for `<time datetime>`."""
     return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def stamp(at: datetime) -> str:
-    """For people, where no script rewrites it."""
+    """Format a time for people, shown until a script replaces it."""
     return at.strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def number(value: float | None) -> str:
-    """1,234; one that is not known is a dash."""
+    """Format a number as 1,234; an unknown one is a dash."""
     if value is None:
         return "–"
     return f"{value:,.0f}" if value == int(value) or abs(value) >= 100 else f"{value:,.1f}"
 
 
 def size(count: int) -> str:
-    """Bytes for people."""
+    """Format a number of bytes."""
     for unit, one in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
         if count >= one:
             return f"{count / one:.1f} {unit}"

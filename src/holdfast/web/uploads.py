@@ -1,4 +1,4 @@
-"""Uploads: files that someone sends, bounded while they come, looked at before they are taken, gone when it is over.
+"""Uploads: receive files of a form with limits on size and type, and delete them afterwards.
 
     @records.post("/documents")
     @takes(20_000_000)
@@ -7,7 +7,7 @@
             for file in received.files:
                 file.path, file.name, file.media_type, file.size, file.sha256
 
-A form of a page sends its CSRF token in its address (`?csrf=`): the body is not looked at before the token is.
+The form of a page sends its CSRF token in the URL (`?csrf=`), because the token is checked before the body is read.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from starlette.requests import ClientDisconnect
 
 from holdfast.web.problems import Problem
 
-HEAD = 4096  # bytes by which a file is known
+HEAD = 4096  # bytes from which the type of a file is detected
 MOST_FIELDS, LONGEST_FIELD, LONGEST_NAME = 100, 100_000, 255
 
 PDF = {b"%PDF-": "application/pdf"}
@@ -39,7 +39,7 @@ Accepts = Callable[[bytes], str | None]
 
 
 def magic(*kinds: Mapping[bytes, str]) -> Accepts:
-    """Accept files that begin like one of these, whatever they are called; each beginning has its media type."""
+    """Accept files by their first bytes, whatever their name; `kinds` map these bytes to media types."""
     known = {beginning: kind for each in kinds for beginning, kind in each.items()}
 
     def kind_of(head: bytes) -> str | None:
@@ -50,7 +50,7 @@ def magic(*kinds: Mapping[bytes, str]) -> Accepts:
 
 @dataclass(frozen=True, kw_only=True)
 class Upload:
-    """A file that was sent; it lies at `path` until the `async with` is left. `name` is what its sender called it."""
+    """An uploaded file; it exists at `path` until the `async with` block ends. `name` is the sender's file name."""
 
     field: str
     name: str
@@ -62,14 +62,14 @@ class Upload:
 
 @dataclass(frozen=True)
 class Received:
-    """What a form has sent: its files and its other fields."""
+    """The files and the other fields of a form."""
 
     files: list[Upload] = field(default_factory=list)
     fields: dict[str, str] = field(default_factory=dict)
 
 
 class Uploads:
-    """How a site takes files."""
+    """Receives uploaded files."""
 
     @contextlib.asynccontextmanager
     async def receive(
@@ -81,26 +81,26 @@ class Uploads:
         most_files: int = 1,
         folder: Path | None = None,
     ) -> AsyncIterator[Received]:
-        """The files of a form, each with at most so many bytes and of a type that `accepts` names by its beginning.
+        """Receive the files of a form, each with at most `most_bytes` bytes and of a type that `accepts` returns.
 
-        They lie in a folder of their own, which is removed in the end, whatever happens.
+        They are stored in a temporary folder, which is always deleted at the end.
         """
-        place = Path(await run_in_threadpool(tempfile.mkdtemp, prefix="holdfast-upload-", dir=folder))
+        temporary = Path(await run_in_threadpool(tempfile.mkdtemp, prefix="holdfast-upload-", dir=folder))
         try:
-            form = _Form(place, accepts, most_bytes=most_bytes, most_files=most_files)
+            form = _Form(temporary, accepts, most_bytes=most_bytes, most_files=most_files)
             try:
                 await _read(request, form)
             finally:
                 form.close()
             yield form.received
         finally:
-            await run_in_threadpool(shutil.rmtree, place, ignore_errors=True)
+            await run_in_threadpool(shutil.rmtree, temporary, ignore_errors=True)
 
 
 async def _read(request: Request, form: _Form) -> None:
     kind, options = parse_options_header(request.headers.get("content-type", ""))
     if kind != b"multipart/form-data" or not options.get(b"boundary"):
-        raise Problem("unsupported_type", "files are sent as multipart/form-data", status=415)
+        raise Problem("unsupported_type", "send files as multipart/form-data", status=415)
     try:
         parser = MultipartParser(options[b"boundary"], form.callbacks)
         async for piece in request.stream():
@@ -111,19 +111,19 @@ async def _read(request: Request, form: _Form) -> None:
             "upload_broken", f"the form could not be read: {error or 'it was cut off'}", status=400
         ) from error
     if not form.complete:
-        raise Problem("upload_broken", "the form has no end", status=400)
+        raise Problem("upload_broken", "the form is incomplete", status=400)
 
 
 class _Form:
-    """Puts the parts of a form where they belong, and stops at the first that is too much.
+    """Stores the parts of a form, and stops at the first that exceeds a limit.
 
-    `request.form()` would read all of a file before anyone could say that it is too large or of the wrong type, and
-    would take a form without an end for a whole one.
+    `request.form()` would read a whole file before its size or type could be refused, and would accept an incomplete
+    form.
     """
 
-    def __init__(self, place: Path, accepts: Accepts, *, most_bytes: int, most_files: int) -> None:
+    def __init__(self, folder: Path, accepts: Accepts, *, most_bytes: int, most_files: int) -> None:
         self.received, self.complete = Received(), False
-        self._place, self._accepts = place, accepts
+        self._folder, self._accepts = folder, accepts
         self._most_bytes, self._most_files = most_bytes, most_files
         self._name, self._value = b"", b""
         self._headers: dict[bytes, bytes] = {}
@@ -166,13 +166,13 @@ class _Form:
         self._text, self._head, self._kind = b"", b"", None
         if name is None:
             if len(self.received.fields) >= MOST_FIELDS:
-                raise Problem("body_too_large", f"a form has at most {MOST_FIELDS} fields", status=413)
+                raise Problem("body_too_large", f"a form may have at most {MOST_FIELDS} fields", status=413)
             return
         if len(self.received.files) >= self._most_files:
-            raise Problem("body_too_large", f"at most {self._most_files} files at once", status=413)
-        # Only ever shown: the file itself is called by its number.
+            raise Problem("body_too_large", f"a form may have at most {self._most_files} files", status=413)
+        # This name is only for display: the stored file is named by its number.
         self._file_name = name.decode("utf-8", "replace").replace("\\", "/").rpartition("/")[2][:LONGEST_NAME]
-        self._file = (self._place / str(len(self.received.files))).open("xb")
+        self._file = (self._folder / str(len(self.received.files))).open("xb")
         self._size, self._digest = 0, hashlib.sha256()
 
     def _data(self, data: bytes, start: int, end: int) -> None:
@@ -186,25 +186,27 @@ class _Form:
     def _write(self, file: BinaryIO, data: bytes) -> None:
         self._size += len(data)
         if self._size > self._most_bytes:
-            raise Problem("body_too_large", f"a file may have at most {self._most_bytes:,} bytes here", status=413)
+            raise Problem("body_too_large", f"a file may have at most {self._most_bytes:,} bytes", status=413)
         if len(self._head) < HEAD:
             self._head += data[: HEAD - len(self._head)]
             if len(self._head) == HEAD:
-                self._judge()
+                self._check_type()
         self._digest.update(data)
         file.write(data)
 
-    def _judge(self) -> None:
+    def _check_type(self) -> None:
         self._kind = self._accepts(self._head)
         if self._kind is None:
-            raise Problem("unsupported_type", f"{self._file_name!r} is not of a type that is taken here", status=415)
+            raise Problem(
+                "unsupported_type", f"{self._file_name!r} has a file type that is not accepted here", status=415
+            )
 
     def _end(self) -> None:
         if self._file is None:
             self.received.fields[self._field] = self._text.decode("utf-8", "replace")
             return
         if len(self._head) < HEAD:
-            self._judge()
+            self._check_type()
         self._file.close()
         self._file = None
         assert self._kind is not None
@@ -215,7 +217,7 @@ class _Form:
                 media_type=self._kind,
                 size=self._size,
                 sha256=self._digest.hexdigest(),
-                path=self._place / str(len(self.received.files)),
+                path=self._folder / str(len(self.received.files)),
             )
         )
 

@@ -1,1 +1,1 @@
-"""The worker: claims runs that it knows, does the work, renews its leases, finishes. It never touches another run."""
+"""The worker: claims runs of its jobs, executes them, renews their leases and stores their outcomes."""

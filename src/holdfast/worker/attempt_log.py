@@ -1,4 +1,4 @@
-"""One log line per attempt, warnings about unserved queues, and the application's failure hooks."""
+"""Attempt log: one log line per attempt, warnings about unserved queues, and the application's failure hooks."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from holdfast.worker.in_flight import RunInFlight
 
 log = logging.getLogger("holdfast.worker")
 
-FEW = 3  # jobs of a queue that are named
+MAX_NAMES = 3  # jobs of a queue that a warning names
 
 
 class FailureHooks:
-    """Calls the application's functions for runs that failed, in a thread of their own."""
+    """Calls the application's failure hooks in a separate thread."""
 
     def __init__(self, runtime: Runtime, hooks: Sequence[FailureHook]) -> None:
         self._runtime, self._hooks = runtime, hooks
@@ -53,7 +53,7 @@ class FailureHooks:
                 try:
                     hook(self._runtime.read(partial(get_snapshot, run_id=run_id)))
                 except Exception:
-                    log.exception("a failure hook failed for run %s", run_id)
+                    log.exception("run %s: a failure hook raised an error", run_id)
             django_bridge.close_old_connections()
         django_bridge.close_connections()
 
@@ -64,25 +64,25 @@ def started(running: RunInFlight) -> None:
 
 
 def ended(running: RunInFlight, outcome: Outcome) -> None:
-    """Say what an attempt came to; called once its end is committed."""
+    """Log the outcome of an attempt, after it is committed."""
     match outcome:
         case Failed(failure_type, error):
             kind = "" if failure_type == "ERROR" else f" ({failure_type})"
-            _warn("%s failed%s: %s", running, kind, last_line(error or "") or "it said nothing")
+            _warn("%s failed%s: %s", running, kind, last_line(error or "") or "no error message")
         case TimedOut(error):
             _warn("%s: %s", running, last_line(error))
         case RetryLater(error, after):
-            _warn("%s failed, the next one is due in %s: %s", running, _seconds(after), last_line(error))
+            _warn("%s failed, the next one starts in %s: %s", running, _seconds(after), last_line(error))
         case _ if log.isEnabledFor(logging.DEBUG):
-            log.debug("%s %s", _attempt(running), _quietly(outcome))
+            log.debug("%s %s", _attempt(running), _describe(outcome))
 
 
 def unserved(runtime: Runtime, queues: Sequence[str]) -> None:
-    """Warn of the queues that this application's jobs go to and no live worker serves; we serve these `queues`."""
+    """Warn about queues that this application's jobs use but no live worker serves. We serve `queues`."""
     others: list[tuple[str, str]] = []
     for name in runtime.jobs:
         job = runtime.jobs[name]
-        # A collector goes where its stage does; a pipeline that names no queue goes where its last stage does.
+        # A collector uses the queue of its stage; a pipeline without a queue uses that of its last stage.
         if isinstance(job, Collector) or (isinstance(job, Pipeline) and job.options.queue == "default"):
             continue
         if job.options.queue not in queues:
@@ -93,34 +93,34 @@ def unserved(runtime: Runtime, queues: Sequence[str]) -> None:
         if why_unserved(alive, queue, job=name) is not None:
             waiting.setdefault(queue, []).append(name)
     if waiting:
-        told = ", ".join(f"{queue} ({_few(names)})" for queue, names in sorted(waiting.items()))
-        log.warning("no live worker serves these queues, so nothing in them starts: %s", told)
+        text = ", ".join(f"{queue} ({_shortened(names)})" for queue, names in sorted(waiting.items()))
+        log.warning("no live worker serves these queues, so their runs can't start: %s", text)
 
 
-def _warn(line: str, running: RunInFlight, *told: str) -> None:
+def _warn(line: str, running: RunInFlight, *values: str) -> None:
     if log.isEnabledFor(logging.WARNING):
-        log.warning(line, _attempt(running), *told)
+        log.warning(line, _attempt(running), *values)
 
 
 def _attempt(running: RunInFlight) -> str:
-    ticket = running.lease.ticket
-    return f"run {ticket.run_id} ({ticket.job}): try {ticket.tries} of {running.claim.policy.max_attempts}"
+    entry = running.lease.entry
+    return f"run {entry.run_id} ({entry.job}): attempt {entry.attempt} of {running.claimed.policy.max_attempts}"
 
 
-def _quietly(outcome: Outcome) -> str:
+def _describe(outcome: Outcome) -> str:
     match outcome:
         case Succeeded():
             return "succeeded"
         case Cancelled(reason):
             return f"was cancelled: {reason}"
-        case Release(because):
-            return f"is released, no attempt used: {because}"
-    return "waits for runs that it has submitted"
+        case Release(reason):
+            return f"was released without using up the attempt: {reason}"
+    return "waits for its children"
 
 
 def _seconds(after: timedelta) -> str:
     return f"{after.total_seconds():.3g} s" if after < timedelta(minutes=2) else str(after).partition(".")[0]
 
 
-def _few(names: list[str]) -> str:
-    return ", ".join(names[:FEW]) + (f" and {len(names) - FEW} more" if len(names) > FEW else "")
+def _shortened(names: list[str]) -> str:
+    return ", ".join(names[:MAX_NAMES]) + (f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else "")

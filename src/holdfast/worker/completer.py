@@ -1,9 +1,9 @@
-"""Completer: outcomes of ended runs, from the end of their work until a commit has stored them.
+"""Completer: keeps the outcomes of ended runs until a commit has stored them.
 
-settle ──▶ waiting ──take──▶ write, in the loop's commit ──▶ finished
-              ▲                  │
-              ├──── put_back ────┤   the database is locked or away: the next commit writes them
-              └──────────────────┴─▶ finish_in_halves: one outcome can't be stored; its run fails for it
+complete ──▶ waiting ──take──▶ write, in the loop's commit ──▶ finished
+                ▲                  │
+                ├──── put_back ────┤   the database is locked or unreachable: the next commit writes them
+                └──────────────────┴─▶ finish_in_halves: one outcome can't be stored, and its run fails
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Ended: TypeAlias = tuple[RunInFlight, Outcome]
 
 
 class Completer:
-    """The outcomes of one worker. `settle` is called by any thread, everything else by the worker's own."""
+    """The outcomes of one worker. Any thread may call `complete`; only the worker's thread calls the other methods."""
 
     def __init__(
         self,
@@ -53,57 +53,57 @@ class Completer:
         self._holder, self._limited, self._on_room = holder, limited, on_room
         self._waiting: deque[Ended] = deque()
         self.released = 0
-        """How many runs were released because the worker shuts down."""
+        """How many runs were released because the worker shut down."""
         self.lost: set[tuple[str, int]] = set()
-        """Attempts that we gave up while their leases were still ours."""
+        """Claims that we gave up while their leases were still ours, as (run id, claim number)."""
 
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def settle(self, running: RunInFlight, outcome: Outcome | None) -> None:
-        """A run's work has ended; None if its lease is no longer ours."""
+    def complete(self, running: RunInFlight, outcome: Outcome | None) -> None:
+        """Take the outcome of a run whose work has ended; None if its lease is lost."""
         if not running.end():
             return
         if outcome is None:
             self._give_up(running)
         else:
             self._waiting.append((running, outcome))
-        if running.lease.ticket.queue in self._limited:
+        if running.lease.entry.queue in self._limited:
             self._on_room()
         self._signal.set()
 
     def _give_up(self, running: RunInFlight) -> None:
-        """Write nothing more of it: its lease expires, and an orchestrator takes the run over by its policy."""
+        """Write nothing more for this run. Its lease expires, and an orchestrator recovers it by its policy."""
         self._runtime.store.counters.add("lease_lost")
-        self.lost.add((running.lease.run_id, running.lease.attempt))
+        self.lost.add((running.lease.run_id, running.lease.claim))
         self._in_flight.give_up(running)
 
     def frees_a_key(self) -> bool:
-        """Whether a commit of these outcomes lets the next run of a key start."""
-        # A copy: other threads add outcomes meanwhile.
-        return any(running.lease.ticket.key is not None for running, _ in tuple(self._waiting))
+        """Whether committing the waiting outcomes lets the next run of a key start."""
+        # Iterate over a copy, because other threads add outcomes.
+        return any(running.lease.entry.key is not None for running, _ in tuple(self._waiting))
 
     def take(self) -> list[Ended]:
-        """The outcomes that wait, in the order in which they came."""
+        """Remove and return the waiting outcomes, oldest first."""
         return [self._waiting.popleft() for _ in range(len(self._waiting))]
 
     def put_back(self, ended: Sequence[Ended]) -> None:
-        """Let these wait again, before all others: their transaction did not commit."""
+        """Put outcomes back to the front, because their transaction did not commit."""
         self._waiting.extendleft(reversed(ended))
 
     def write(self, tx: Transaction, ended: Sequence[Ended]) -> set[str]:
-        """Finish these runs; the ids of those whose leases were not ours any more."""
+        """Finish these runs. Return the ids of those whose leases were no longer ours."""
         pairs = [(running.lease, outcome) for running, outcome in ended]
         return finish_runs(tx, pairs, holder=self._holder) if pairs else set()
 
     def finished(self, ended: Sequence[Ended], lost: set[str]) -> None:
-        """Their outcomes are committed, except those of the `lost` runs."""
+        """Drop and log these runs: their outcomes are committed, except those of the `lost` ones."""
         for running, outcome in ended:
             self._in_flight.drop(running)
-            if running.lease.run_id in lost and (own := self._own_end(running)) is not None:
+            if running.lease.run_id in lost and (own := self._outcome_by_job(running)) is not None:
                 outcome = own
             elif running.lease.run_id in lost:
-                log.warning("run %s: its outcome came too late, someone else has it", running.lease.run_id)
+                log.warning("run %s: its outcome was dropped because its lease was lost", running.lease.run_id)
                 self._runtime.store.counters.add("lease_lost")
                 continue
             if isinstance(outcome, Release) and running.stopped == "shutdown":
@@ -111,35 +111,35 @@ class Completer:
             attempt_log.ended(running, outcome)
             self._hooks.ended(running, outcome)
 
-    def _own_end(self, running: RunInFlight) -> Outcome | None:
-        """The outcome of a run that wrote it itself with ctx.finish, if that was committed."""
+    def _outcome_by_job(self, running: RunInFlight) -> Outcome | None:
+        """Return the outcome that the job stored with ctx.finish, if that was committed."""
         if not running.finishing:
             return None
-        found = self._runtime.read(lambda tx: get_snapshot(tx, running.lease.run_id))
-        ours = (found.state, found.attempt, found.holder) == ("succeeded", running.lease.attempt, self._holder)
-        return Succeeded(found.result or "null") if ours else None
+        snapshot = self._runtime.read(lambda tx: get_snapshot(tx, running.lease.run_id))
+        ours = (snapshot.state, snapshot.claim, snapshot.holder) == ("succeeded", running.lease.claim, self._holder)
+        return Succeeded(snapshot.result or "null") if ours else None
 
     def finish_in_halves(self, ended: Sequence[Ended]) -> None:
-        """Finish runs whose batch could not be written; one whose outcome can't be stored fails for it."""
+        """Finish the runs of a batch that could not be written. A run whose outcome can't be stored fails."""
         left = len(ended)
         for part, written in in_halves(ended, self._commit, splits=lambda error: isinstance(error, CANT_BE_STORED)):
             if not isinstance(written, Exception):
                 self.finished(*written)
             elif isinstance(written, CANT_BE_STORED):
                 [(running, _)] = part
-                text = "run %s: not even its failure can be written; its lease runs out"
+                text = "run %s: neither its outcome nor a failure can be stored; giving up its lease"
                 log.error(text, running.lease.run_id, exc_info=written)
                 self._give_up(running)
             else:
                 self.put_back(ended[-left:])
                 if isinstance(written, StoreBusy | StoreUnavailable):
                     raise written
-                # Nothing is wrong with the outcomes: the database is, and they wait for it.
-                raise StoreUnavailable(f"outcomes could not be written: {written}") from written
+                # The problem is the database, not these outcomes: keep them and retry later.
+                raise StoreUnavailable(f"could not write outcomes: {written}") from written
             left -= len(part)
 
     def _commit(self, ended: Sequence[Ended]) -> tuple[Sequence[Ended], set[str]]:
-        """Finish these runs in a transaction of their own; the outcomes that it wrote, and the lost runs."""
+        """Finish these runs in a separate transaction. Return the outcomes that were written, and the lost runs."""
         try:
             return ended, self._runtime.do(lambda tx: self.write(tx, ended))
         except CANT_BE_STORED as error:
@@ -149,13 +149,13 @@ class Completer:
         return failed, self._runtime.do(lambda tx: self.write(tx, failed))
 
     def release_unknown(self) -> int:
-        """Release the runs that we hold without knowing: the reply to their claim was lost, so they never started.
+        """Release runs that we hold without having started them, because the reply to their claim was lost.
 
-        Attempts that started and were given up are not released; they are forgotten once their lease is gone.
+        Claims that were given up after their start are not released; they are forgotten once their lease is gone.
         """
 
         def release(tx: Transaction) -> int:
-            held = {(lease.run_id, lease.attempt): lease for lease in leases_of(tx, self._holder)}
+            held = {(lease.run_id, lease.claim): lease for lease in leases_of(tx, self._holder)}
             self.lost.intersection_update(held)
             unknown = [
                 lease for known, lease in held.items() if self._in_flight.get(*known) is None and known not in self.lost
@@ -171,5 +171,5 @@ class Completer:
 
 
 def _refusal(error: Exception) -> str:
-    """Why an outcome could not be written, in words that can be."""
+    """Return why an outcome could not be stored, as text that can be."""
     return f"the database refused the outcome: {type(error).__name__}: {error}"[:2000].replace("\x00", "\\0")

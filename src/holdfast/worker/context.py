@@ -1,4 +1,4 @@
-"""Context, as a running job sees it: each write goes through the fence."""
+"""Context: what a running job uses as `ctx`. Every write checks that the run's lease is still ours."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from holdfast.jobs.arguments import Shape, shape_of
 from holdfast.jobs.children import Child
 from holdfast.jobs.context import Context, RunInfo
 from holdfast.jobs.job import Job
-from holdfast.runs.claim import Claim
-from holdfast.runs.submission import CHILD, needed_of, tags_of
+from holdfast.runs.claim import ClaimedRun
+from holdfast.runs.submission import CHILD, read_depends_on, tags_of
 from holdfast.support import json_text, telemetry, threads
 from holdfast.support.errors import Cancelled, DuplicateStep, LeaseLost, NotSerialisable, StepNotFound, TooLarge
 from holdfast.support.validation import MAX_KEY, check_name
@@ -34,11 +34,12 @@ T = TypeVar("T")
 
 
 class ResultNotStorable(NotSerialisable):
-    """What a step returned, or `ctx.finish` was given, can't be stored: the run fails and is not tried again."""
+    """Raised if a step's result or the argument of `ctx.finish` can't be stored; the run fails without a retry."""
 
 
 @contextlib.contextmanager
-def _for_good() -> Iterator[None]:
+def _without_retry() -> Iterator[None]:
+    """Turn errors of encoding into ResultNotStorable."""
     try:
         yield
     except (NotSerialisable, TooLarge) as error:
@@ -48,7 +49,7 @@ def _for_good() -> Iterator[None]:
 class RunContext(Context):
     def __init__(
         self,
-        claim: Claim,
+        claimed: ClaimedRun,
         services: RunServices,
         *,
         job: Job[..., Any],
@@ -56,38 +57,38 @@ class RunContext(Context):
         max_result_bytes: int,
         first: bool,
     ) -> None:
-        self._claim, self._job = claim, job
+        self._claimed, self._job = claimed, job
         self._services, self._retry, self._max_result_bytes = services, retry, max_result_bytes
         self.finishing = False
-        """Whether the run's end was written in a transaction of the job's own, be that committed or not."""
+        """Whether the job has called ctx.finish, committed or not."""
         self._remembered: dict[str, str] | None = {} if first else None
         self._used: set[str] = set()
         self._lock = threading.Lock()
-        self._told_at: float | None = None
-        self._untold: tuple[float, float | None, str] | None = None
+        self._progress_at: float | None = None
+        self._latest_progress: tuple[float, float | None, str] | None = None
         self._numbers = itertools.count(1)
 
     @cached_property
     def run(self) -> RunInfo:  # type: ignore[override]
-        return info_of(self._claim)
+        return info_of(self._claimed)
 
     @cached_property
     def log(self) -> logging.LoggerAdapter[logging.Logger]:  # type: ignore[override]
         return logging.LoggerAdapter(logging.getLogger(f"holdfast.run.{self.run.job}"), {})
 
     @cached_property
-    def needed(self) -> tuple[Any, ...]:
-        ids = self.run.needed
-        found = {result.run_id: self._value(result) for result in self._services.results(ids)} if ids else {}
-        return tuple(found.get(run_id) for run_id in ids)
+    def dependencies(self) -> tuple[Any, ...]:
+        ids = self.run.depends_on
+        values = {result.run_id: self._value(result) for result in self._services.results(ids)} if ids else {}
+        return tuple(values.get(run_id) for run_id in ids)
 
     def _value(self, ended: Result) -> Any:
-        """What a run came to, as its job's annotation says where that job is known here."""
+        """Return a run's result, decoded by its job's return annotation if the job is known here."""
         job = None if ended.job is None else self._job.runtime.jobs.get(ended.job)
         return ended.value if job is None or ended.result is None else job.arguments.decode_result(ended.result)
 
     def inputs(self, what: str, names: Sequence[str]) -> dict[str, str]:
-        """What this run is given when it starts."""
+        """Return the inputs of this run by name."""
         return self._services.inputs(what, names)
 
     def submit_child(self, job: Job[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Child[T]:
@@ -99,10 +100,10 @@ class RunContext(Context):
 
     def gather(self, *children_: Child[Any], return_exceptions: bool = False) -> list[Any]:
         children.checked(children_)
-        found = self._services.results([child.id for child in children_])
-        policy, ticket = self._claim.policy, self._claim.lease.ticket
-        kept = ticket.key if policy.key_order == "strict" and policy.key_limit == 1 else None
-        return children.gathered(children_, found, return_exceptions=return_exceptions, kept=kept)
+        results = self._services.results([child.id for child in children_])
+        policy, entry = self._claimed.policy, self._claimed.lease.entry
+        kept = entry.key if policy.key_order == "strict" and policy.key_limit == 1 else None
+        return children.gathered(children_, results, return_exceptions=return_exceptions, kept=kept)
 
     @property
     def cancelled(self) -> bool:
@@ -113,20 +114,20 @@ class RunContext(Context):
             case None:
                 return
             case "lost":
-                raise LeaseLost(f"run {self.run.id}: attempt {self.run.attempt} no longer holds its lease")
-            case stopped:
-                raise Cancelled(f"run {self.run.id} was told to stop: {stopped}")
+                raise LeaseLost(f"run {self.run.id}: claim {self.run.claim} has lost its lease")
+            case reason:
+                raise Cancelled(f"run {self.run.id} must stop: {reason}")
 
     def step(self, name: str, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         if inspect.iscoroutinefunction(fn):
             return self._astep(name, fn, args, kwargs)  # type: ignore[return-value]
         shape = shape_of(fn)
-        found = self._recall(name)
-        if found is not None:
-            return shape.decode(found)  # type: ignore[no-any-return]
+        stored = self._recall(name)
+        if stored is not None:
+            return shape.decode(stored)  # type: ignore[no-any-return]
         with telemetry.step(name):
             started_at = self._services.now()
-            for number in range(1, self._retry.steps + 1):
+            for number in range(1, self._retry.step_attempts + 1):
                 self.check()
                 try:
                     value = fn(*args, **kwargs)
@@ -140,12 +141,12 @@ class RunContext(Context):
         import asyncio
 
         shape = shape_of(fn)
-        found = await threads.calls.run(self._recall, name)
-        if found is not None:
-            return shape.decode(found)
+        stored = await threads.calls.run(self._recall, name)
+        if stored is not None:
+            return shape.decode(stored)
         with telemetry.step(name):
             started_at = self._services.now()
-            for number in range(1, self._retry.steps + 1):
+            for number in range(1, self._retry.step_attempts + 1):
                 self.check()
                 try:
                     value = await fn(*args, **kwargs)
@@ -159,39 +160,41 @@ class RunContext(Context):
         check_name(name, what="a step's name", max_length=MAX_KEY)
         with self._lock:
             if not self._services.forget(name):
-                raise StepNotFound(f"run {self.run.id} remembers no step {name!r}: it has not ended, or is forgotten")
+                raise StepNotFound(
+                    f"run {self.run.id} has no stored step {name!r}: it has not finished or was forgotten"
+                )
             self._used.discard(name)
             if self._remembered is not None:
                 self._remembered.pop(name, None)
 
     def progress(self, done: float, total: float | None = None, note: str = "") -> None:
         now = self._services.now().timestamp()
-        if self._told_at is not None and now - self._told_at < 0.5 and done != total:
-            self._untold = (done, total, note)
+        if self._progress_at is not None and now - self._progress_at < 0.5 and done != total:
+            self._latest_progress = (done, total, note)
             return
-        self._told_at, self._untold = now, None
+        self._progress_at, self._latest_progress = now, None
         numbers = json_text.load(json_text.dump({"done": done, "total": total}, what="progress"))
-        self._services.tell("PROGRESS", numbers | {"note": str(note)})
+        self._services.record_event("PROGRESS", numbers | {"note": str(note)})
 
-    def settle(self) -> None:
-        """The function has returned or raised: tell how far it came, if that was dropped."""
-        if self._untold is not None:
-            self._told_at = None
-            self.progress(*self._untold)
+    def flush_progress(self) -> None:
+        """Record the latest progress, if it was skipped because it came too soon after the one before."""
+        if self._latest_progress is not None:
+            self._progress_at = None
+            self.progress(*self._latest_progress)
 
     def artifact(self, name: str, content: Content) -> Any:
         return create.artifact(self._services, name, content)
 
     def finish(self, result: Any = None, *, connection: Any) -> None:
         self.check()
-        with _for_good():
+        with _without_retry():
             text, _ = self._job.arguments.encode_finish(result, max_bytes=self._max_result_bytes)
         self.finishing = True
         self._services.finish(text, connection)
 
     def logged(self, record: logging.LogRecord) -> None:
-        """Keep a log record with the run."""
-        self._services.tell(
+        """Store a log record with the run."""
+        self._services.record_event(
             "LOG", {"level": record.levelname, "logger": record.name, "message": record.getMessage()[:10_000]}
         )
 
@@ -199,23 +202,23 @@ class RunContext(Context):
         check_name(name, what="a step's name", max_length=MAX_KEY)
         with self._lock:
             if name in self._used:
-                raise DuplicateStep(f"step {name!r} was used before in this run; every step needs a name of its own")
+                raise DuplicateStep(f"step {name!r} was used before in this run; give every step a different name")
             self._used.add(name)
             if self._remembered is None:
                 self._remembered = self._services.steps()
             return self._remembered.get(name)
 
-    def _remember(self, name: str, shape: Shape, value: Any, tries: int, started_at: datetime) -> Any:
-        """Store a step's result; the value as a later attempt gets it."""
-        with _for_good():
+    def _remember(self, name: str, shape: Shape, value: Any, attempts: int, started_at: datetime) -> Any:
+        """Store a step's result. Return the value as a later attempt would read it."""
+        with _without_retry():
             text, again = shape.encode(value, what=f"the result of step {name!r}", max_bytes=self._max_result_bytes)
         finished_at = self._services.now()
         self._services.remember(
             Step(
                 name=name,
                 result=text,
-                attempt=self.run.attempt,
-                tries=tries,
+                claim=self.run.claim,
+                attempts=attempts,
                 started_at=started_at,
                 finished_at=finished_at,
             )
@@ -223,52 +226,56 @@ class RunContext(Context):
         return again
 
     def _before_next(self, name: str, number: int, error: Exception, started_at: datetime) -> Any:
-        """How long to wait before the step is tried again; raises when it is not."""
+        """Return how long to wait before the step is retried; raise the error if it is not."""
         if number == 1:
-            # A step that succeeds at once has a row that tells its start; that row would come too late here.
-            self._services.tell("STEP_STARTED", {"step": name}, at=started_at)
-        if number == self._retry.steps or not self._retry.applies_to(error) or isinstance(error, LeaseLost | Cancelled):
+            # A finished step's row has its start. This step is not finished, so its start is recorded as an event.
+            self._services.record_event("STEP_STARTED", {"step": name}, at=started_at)
+        if (
+            number == self._retry.step_attempts
+            or not self._retry.applies_to(error)
+            or isinstance(error, LeaseLost | Cancelled)
+        ):
             raise error
-        self._services.tell(
+        self._services.record_event(
             "STEP_RETRIED", {"step": name, "try": number, "error": f"{type(error).__name__}: {error}"[:2000]}
         )
         return self._retry.wait_before(number + 1, fraction=self._services.fraction())
 
 
-def info_of(claim: Claim) -> RunInfo:
-    ticket = claim.lease.ticket
+def info_of(claimed: ClaimedRun) -> RunInfo:
+    entry = claimed.lease.entry
     return RunInfo(
-        id=ticket.run_id,
-        job=ticket.job,
-        queue=ticket.queue,
-        key=ticket.key,
-        tags=tags_of(claim.tags),
-        attempt=ticket.attempt,
-        tries=ticket.tries,
-        created_at=claim.created_at,
-        started_at=claim.lease.started_at,
-        deadline_at=claim.lease.deadline_at,
-        again_of=claim.again_of,
-        needed=tuple(one for one in needed_of(claim.needed) if one is not None),
-        parent_id=claim.parent_id,
-        **_in_pipeline(claim),
+        id=entry.run_id,
+        job=entry.job,
+        queue=entry.queue,
+        key=entry.key,
+        tags=tags_of(claimed.tags),
+        claim=entry.claim,
+        attempt=entry.attempt,
+        created_at=claimed.created_at,
+        started_at=claimed.lease.started_at,
+        deadline_at=claimed.lease.deadline_at,
+        again_of=claimed.again_of,
+        depends_on=tuple(one for one in read_depends_on(claimed.depends_on) if one is not None),
+        parent_id=claimed.parent_id,
+        **_in_pipeline(claimed),
     )
 
 
-def _in_pipeline(claim: Claim) -> dict[str, str | None]:
-    if claim.stage is None or claim.stage == CHILD:
+def _in_pipeline(claimed: ClaimedRun) -> dict[str, str | None]:
+    if claimed.stage is None or claimed.stage == CHILD:
         return {}
     return {
-        "stage": claim.stage,
-        "segment": claim.segment or None,
-        "stage_version": json_text.load(claim.args)["version"],
+        "stage": claimed.stage,
+        "segment": claimed.segment or None,
+        "stage_version": json_text.load(claimed.args)["version"],
     }
 
 
-def retry_of(job: Job[..., Any], claim: Claim) -> Retry:
-    """The stored times with the code's error classes."""
+def retry_of(job: Job[..., Any], claimed: ClaimedRun) -> Retry:
+    """Return the stored retry policy with the error classes of the code, which are not stored."""
     code = job.options.policy.retry
-    return _with_errors(claim.policy.retry, code.on, code.never_on)
+    return _with_errors(claimed.policy.retry, code.on, code.never_on)
 
 
 @lru_cache(maxsize=1024)

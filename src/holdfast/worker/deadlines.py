@@ -1,5 +1,7 @@
-"""Deadlines: stop work whose time is up, or whose lease someone else could take away soon, and see that the event loop
-answers, without asking a database."""
+"""Deadlines: stop runs that reach their deadline or are about to lose their lease, and check the event loop.
+
+It needs no database, so it works during an outage.
+"""
 
 from __future__ import annotations
 
@@ -24,19 +26,19 @@ class Deadlines:
         clock: Clock,
         *,
         lease: timedelta,
-        on_standstill: Callable[[], None] = lambda: None,
-        on_unsafe: Callable[[str], None] = lambda why: None,
+        on_stall: Callable[[], None] = lambda: None,
+        on_unsafe: Callable[[str], None] = lambda reason: None,
     ) -> None:
-        """`on_standstill`: this process could not run for a while, and its leases should be renewed at once.
+        """`on_stall` is called when this process could not run for a while: renew the leases at once.
 
-        `on_unsafe`: a lease can be taken away soon from a function that nobody can stop.
+        `on_unsafe` is called when another worker may soon take the lease of a function that can't be stopped.
         """
-        self._in_flight, self._clock, self._on_standstill, self._on_unsafe = in_flight, clock, on_standstill, on_unsafe
-        # The work must be gone before the lease is: a tenth of it is for stopping.
+        self._in_flight, self._clock, self._on_standstill, self._on_unsafe = in_flight, clock, on_stall, on_unsafe
+        # Work must stop before its lease expires; a tenth of the lease is reserved for that.
         self._margin = lease.total_seconds() / 10
         self._idle = min(IDLE, lease.total_seconds() / 12)
         self._due_at = clock.elapsed() + self._idle
-        self._judge_leases_at = 0.0
+        self._check_leases_from = 0.0
         self.loops: Loops | None = None
         self._changed = threading.Event()
         self._stopping = False
@@ -50,54 +52,54 @@ class Deadlines:
         self._changed.set()
         self._thread.join(timeout=5)
 
-    def look(self) -> None:
-        """A run with an earlier end has come in."""
+    def recheck(self) -> None:
+        """Check now, because a run with a near deadline has started."""
         self._changed.set()
 
     def check(self) -> float:
-        """Stop what must be stopped; how many seconds until the next look."""
+        """Stop the runs that must stop. Return the seconds until the next check."""
         now = self._clock.elapsed()
         late = max(0.0, now - self._due_at)
-        self._notice_standstill(now, late)
+        self._notice_stall(now, late)
         self._in_flight.guardian.awake(now)
         next_at = now + self._idle
         for running in self._in_flight.all():
             if running.ended or running.stopped is not None:
                 continue
             if running.deadline is not None and now >= running.deadline:
-                running.stop("timeout", f"over its window of {running.claim.policy.timeout}")
-            elif now >= self._judge_leases_at and self.too_late(running):
-                if running.stop("lost", "its lease could not be renewed in time"):
-                    log.warning("run %s: lease not renewed in time, the work is stopped", running.lease.run_id)
+                running.stop("timeout", running.claimed.policy.timed_out)
+            elif now >= self._check_leases_from and self.too_late(running):
+                if running.stop("lost", "the lease could not be renewed in time"):
+                    log.warning("run %s: lease not renewed in time, stopping its work", running.lease.run_id)
             else:
                 next_at = min(next_at, self._next(running))
         if self.loops is not None:
             next_at = min(next_at, self.loops.check(now, late=late))
         if now >= (unsafe_at := self._in_flight.guardian.unsafe_at(margin=self._margin / 2)):
-            self._on_unsafe("its leases could not be renewed in time, and a function in a thread did not stop")
+            self._on_unsafe("leases could not be renewed in time, and a function in a thread did not stop")
         else:
-            next_at = min(next_at, unsafe_at)  # to the moment: soon after it the guardian would kill this process
+            next_at = min(next_at, unsafe_at)  # exactly then, because soon after the guardian kills this process
         self._due_at = max(now + 0.001, next_at)
         return self._due_at - now
 
-    def _notice_standstill(self, now: float, late: float) -> None:
-        """A function that held the interpreter lock, or a stopped process, may have let our leases run out. That does
-        not make them someone else's: the heartbeat asks first."""
+    def _notice_stall(self, now: float, late: float) -> None:
+        """Notice that this process could not run, for example because a function held the interpreter lock.
+
+        Our leases may have expired, but nobody may have taken them yet: let the heartbeat find out first.
+        """
         if late < self._margin:
             return
-        log.warning(
-            "this process could not run its own code for %.1f s; a function may have held the interpreter lock", late
-        )
-        self._judge_leases_at = now + self._margin
+        log.warning("this process was stalled for %.1f s; a function may have held the interpreter lock", late)
+        self._check_leases_from = now + self._margin
         self._on_standstill()
 
     def too_late(self, running: RunInFlight) -> bool:
-        """Whether the lease may run out before the work could be stopped."""
+        """Whether the lease may expire before the work could be stopped."""
         renewed_until = max(running.lease_until, min(self._in_flight.guardian.renewed_until, running.last))
         return self._clock.elapsed() >= renewed_until - self._margin
 
     def _next(self, running: RunInFlight) -> float:
-        lease_end = max(running.lease_until - self._margin, self._judge_leases_at)
+        lease_end = max(running.lease_until - self._margin, self._check_leases_from)
         return lease_end if running.deadline is None else min(lease_end, running.deadline)
 
     def _run(self) -> None:

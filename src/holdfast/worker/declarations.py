@@ -1,4 +1,4 @@
-"""Declarations: what the application's code sets for its workers, and where each worker notes its last poll."""
+"""Declarations: what the application declares for its workers, and the time of each worker's last poll."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ FailureHook = Callable[["Snapshot"], None]
 
 @dataclass(frozen=True, kw_only=True)
 class Declarations:
-    """Grows while the application declares more; a worker follows."""
+    """Shared with running workers, which pick up declarations that are added later."""
 
     schedules: Mapping[str, Schedule]
     artifact_store: Callable[[], ArtifactStore]
     """Opened on first use."""
     per_worker: dict[str, int] = field(default_factory=dict)
-    """The most runs of a queue that one worker runs at once, where `hf.queue` limits them."""
+    """Per queue, how many of its runs one worker may execute at once, if `hf.queue` sets a limit."""
     failure_hooks: list[FailureHook] = field(default_factory=list)
     polls: dict[str, float] = field(default_factory=dict)
-    """For each worker of this process when it last polled and the database answered (`clock.elapsed`)."""
+    """When each worker of this process last polled the database with success, as `clock.elapsed`."""

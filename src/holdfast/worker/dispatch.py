@@ -1,4 +1,4 @@
-"""Dispatch: starts a claimed run in a thread, the event loop or a process, and decides what stopping it means."""
+"""Dispatch: starts a claimed run in a thread, the event loop or a process, and decides its outcome if it is stopped."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from holdfast.values.rates import rate_in_words
 from holdfast.worker import tracing
 from holdfast.worker.context import RunContext, retry_of
 from holdfast.worker.event_buffer import EventBuffer
-from holdfast.worker.event_loop import Gate, Loop, Loops, Standstill
-from holdfast.worker.execute import Judge, aexecute, execute
+from holdfast.worker.event_loop import Blockage, Gate, Loop, Loops
+from holdfast.worker.execute import OutcomeDecider, aexecute, execute
 from holdfast.worker.in_flight import InFlight, RunInFlight
 from holdfast.worker.run_services import LocalRunServices, StepWriter
 from holdfast.worker.threads import Threads
@@ -24,15 +24,15 @@ from holdfast.worker.threads import Threads
 log = logging.getLogger("holdfast.worker")
 
 STILL_RUNNING = (
-    "may still be running, beside a retry or the next run of its key. Holdfast stores nothing more of it, but its "
-    'other effects go on; isolation="process" kills it'
+    "may still be running, alongside a retry or the next run of its key. "
+    'Holdfast stores nothing more from it; use isolation="process" to have it killed'
 )
 
-Settle = Callable[[RunInFlight, Outcome | None], None]
+Complete = Callable[[RunInFlight, Outcome | None], None]
 
 
 class Dispatcher:
-    """Starts the runs of one worker; each ends with a call of `settle`."""
+    """Starts the runs of one worker. Each run ends with a call of `complete`."""
 
     def __init__(
         self,
@@ -40,15 +40,17 @@ class Dispatcher:
         event_buffer: EventBuffer,
         writer: StepWriter,
         *,
-        settle: Settle,
+        complete: Complete,
         on_change: Callable[[], None],
         in_flight: InFlight,
         artifact_store: Callable[[], ArtifactStore],
     ) -> None:
-        """`on_change` is called when async runs can be started again."""
+        """`on_change` is called when async runs can start again."""
         self._runtime, self._event_buffer, self._writer = runtime, event_buffer, writer
-        self._settle, self._in_flight, self._artifact_store = settle, in_flight, artifact_store
-        self._judge = Judge(runtime.redactor, runtime.ids, max_result_bytes=runtime.settings.max_result_bytes)
+        self._complete, self._in_flight, self._artifact_store = complete, in_flight, artifact_store
+        self._decider = OutcomeDecider(
+            runtime.redactor, runtime.ids, max_result_bytes=runtime.settings.max_result_bytes
+        )
         self._threads = Threads("holdfast-run")
         self.loops = Loops(
             "holdfast-loop",
@@ -67,7 +69,7 @@ class Dispatcher:
             case "process":
                 self._in_process(running)
         if running.stopped is not None:
-            running.interrupt()  # it was told to stop before `interrupt` was set
+            running.interrupt()  # it was stopped before `interrupt` was set
 
     def close(self) -> None:
         self._threads.close()
@@ -77,21 +79,23 @@ class Dispatcher:
         services, context = self._context(running)
 
         def interrupt() -> None:
-            # A thread can't be killed: its run ends while the function may go on.
+            # A thread can't be killed, so the run ends although the function may still be executing.
             services.interrupted()
-            self._settle(running, self._told(running, f"its function {STILL_RUNNING}"))
+            self._complete(running, self._stopped_outcome(running, f"the function {STILL_RUNNING}"))
 
         def work() -> None:
             running.executing = True
             try:
                 if running.ended:
                     return  # stopped before a thread was free
-                with tracing.attempt(running.claim, self._runtime.redactor) as span:
-                    outcome = self._or_told(running, execute(running.job, running.claim, context, self._judge))
+                with tracing.attempt(running.claimed, self._runtime.redactor) as span:
+                    outcome = self._outcome_or_stopped(
+                        running, execute(running.job, running.claimed, context, self._decider)
+                    )
                     tracing.ended(span, outcome)
             finally:
                 self._in_flight.returned(running)
-            self._settle(running, outcome)
+            self._complete(running, outcome)
 
         running.interrupt = interrupt
         self._threads.run(work)
@@ -105,47 +109,47 @@ class Dispatcher:
             nonlocal task
             task = asyncio.current_task()
             if running.stopped is not None:
-                loop.excuse(running)
-                self._settle(running, self._told(running, "it had not begun"))
+                loop.release_if_starved(running)
+                self._complete(running, self._stopped_outcome(running, "the function had not started"))
                 return
-            # Cancelling ends the job's function, not this coroutine: its outcome is still settled.
+            # Cancelling ends the job's function but not this coroutine, which still reports an outcome.
             running.executing = True
             try:
-                with tracing.attempt(running.claim, self._runtime.redactor) as span:
-                    outcome = await gate.through(aexecute(running.job, running.claim, context, self._judge))
-                    loop.excuse(running)
-                    told = self._or_told(running, outcome)
-                    tracing.ended(span, told)
+                with tracing.attempt(running.claimed, self._runtime.redactor) as span:
+                    finished = await gate.through(aexecute(running.job, running.claimed, context, self._decider))
+                    loop.release_if_starved(running)
+                    outcome = self._outcome_or_stopped(running, finished)
+                    tracing.ended(span, outcome)
             finally:
                 self._in_flight.returned(running)
-            self._settle(running, told)
+            self._complete(running, outcome)
 
         loop = self.loops.run(running, work)
 
         def cancel() -> None:
-            if gate.shut and task is not None:
-                gate.shut = False
+            if gate.closed and task is not None:
+                gate.closed = False
                 task.cancel()
 
         def interrupt() -> None:
             services.interrupted()
-            gate.shut = True
+            gate.closed = True
             loop.call(cancel)
-            lingering = threading.Timer(self._runtime.settings.kill_grace.total_seconds(), linger)
-            lingering.daemon = True
-            lingering.start()
+            timer = threading.Timer(self._runtime.settings.kill_grace.total_seconds(), give_up)
+            timer.daemon = True
+            timer.start()
 
-        def linger() -> None:
-            what = "its task was cancelled but has not ended; it"
-            if gate.shut and not running.ended:
-                # Something blocks the loop, so the task was not cancelled; the gate stops it before its next step.
-                self.loops.suspect(loop)
-                loop.excuse(running)
+        def give_up() -> None:
+            what = "the task was cancelled but has not ended; it"
+            if gate.closed and not running.ended:
+                # Something blocks the loop, so the task is not cancelled yet; the gate stops it before its next step.
+                self.loops.check_blocked(loop)
+                loop.release_if_starved(running)
                 if where := loop.blocked_at(running):
-                    what = f"it blocks the event loop at {where}, and"
+                    what = f"the function blocks the event loop at {where} and"
             elif running.stopped == "blocked":
-                return  # it is ending: if released now, its next attempt would run beside it
-            self._settle(running, self._told(running, f"{what} {STILL_RUNNING}"))
+                return  # the task is ending; released now, its next attempt could overlap it
+            self._complete(running, self._stopped_outcome(running, f"{what} {STILL_RUNNING}"))
 
         running.interrupt = interrupt
 
@@ -153,13 +157,13 @@ class Dispatcher:
         from holdfast.worker.isolation.launch import Child
 
         services, _ = self._context(running)
-        child = Child(self._runtime, running, services, self._judge, self._in_flight.guardian.board)
+        child = Child(self._runtime, running, services, self._decider, self._in_flight.guardian.memory)
 
         def work() -> None:
-            with tracing.attempt(running.claim, self._runtime.redactor) as span:
-                outcome = self._or_told(running, *child.run())
+            with tracing.attempt(running.claimed, self._runtime.redactor) as span:
+                outcome = self._outcome_or_stopped(running, *child.run())
                 tracing.ended(span, outcome)
-            self._settle(running, outcome)
+            self._complete(running, outcome)
 
         running.interrupt = child.stop
         running.renewed = child.renewed
@@ -167,11 +171,11 @@ class Dispatcher:
 
     def _context(self, running: RunInFlight) -> tuple[LocalRunServices, RunContext]:
         services = LocalRunServices(self._runtime, running, self._event_buffer, self._writer, self._artifact_store)
-        claim = running.claim
-        retry = retry_of(running.job, claim)
-        first = claim.lease.attempt == 1
+        claimed = running.claimed
+        retry = retry_of(running.job, claimed)
+        first = claimed.lease.claim == 1
         context = RunContext(
-            claim,
+            claimed,
             services,
             job=running.job,
             retry=retry,
@@ -180,36 +184,38 @@ class Dispatcher:
         )
         return services, context
 
-    def _blocked(self, standstill: Standstill) -> None:
-        log.warning("%s; other async runs of this worker wait for it", standstill)
-        if standstill.blocker is not None:
-            data = self._runtime.redactor.data({"where": standstill.where, "stack": standstill.stack})
-            self._event_buffer.tell(standstill.blocker.lease, "LOOP_BLOCKED", data, at=self._runtime.clock.now())
+    def _blocked(self, blockage: Blockage) -> None:
+        log.warning("%s; the other async runs of this worker can't continue", blockage)
+        if blockage.blocker is not None:
+            data = self._runtime.redactor.data({"where": blockage.where, "stack": blockage.stack})
+            self._event_buffer.add(blockage.blocker.lease, "LOOP_BLOCKED", data, at=self._runtime.clock.now())
 
-    def _or_told(self, running: RunInFlight, outcome: Outcome, what: str = "it stopped when told to") -> Outcome | None:
-        """The outcome of the function; if the run was told to stop and has no result, the outcome of that."""
+    def _outcome_or_stopped(
+        self, running: RunInFlight, outcome: Outcome, what: str = "the function stopped"
+    ) -> Outcome | None:
+        """Return the outcome of the function, or that of the stop if the run was stopped and has no result."""
         if running.stopped is None:
             return outcome
         if running.stopped in ("cancel", "shutdown", "blocked") and isinstance(outcome, Succeeded):
             return outcome
         if running.stopped in ("shutdown", "blocked") and isinstance(outcome, WaitForChildren):
             return outcome
-        return self._told(running, what)
+        return self._stopped_outcome(running, what)
 
-    def _told(self, running: RunInFlight, what: str) -> Outcome | None:
-        """The outcome of a run that was told to stop; None if its lease is lost."""
-        claim = running.claim
+    def _stopped_outcome(self, running: RunInFlight, what: str) -> Outcome | None:
+        """Return the outcome of a run that was stopped; None if its lease is lost. `what` is added to the error."""
+        claimed = running.claimed
         match running.stopped:
             case "timeout":
-                error = f"{claim.policy.timed_out}; {what}"
-                if claim.policy.on_timeout == "retry" and claim.lease.ticket.tries < claim.policy.max_attempts:
-                    return self._judge.later(claim, error)
+                error = f"{claimed.policy.timed_out}; {what}"
+                if claimed.policy.on_timeout == "retry" and claimed.lease.entry.attempt < claimed.policy.max_attempts:
+                    return self._decider.later(claimed, error)
                 return TimedOut(error)
             case "cancel":
                 return Cancelled(f"{running.reason}; {what}")
-            case "shutdown" if claim.policy.on_shutdown == "fail":
+            case "shutdown" if claimed.policy.on_shutdown == "fail":
                 grace = rate_in_words(self._runtime.settings.shutdown_grace)
-                error = f"{running.reason}, and the run did not finish within its shutdown grace ({grace}); {what}"
+                error = f"{running.reason} and the run did not finish within the shutdown grace of {grace}; {what}"
                 return Failed("PROCESS_TERMINATED", error)
             case "shutdown" | "blocked":
                 return Release(running.reason)

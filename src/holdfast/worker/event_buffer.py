@@ -12,9 +12,9 @@ from holdfast.store.transaction import Transaction
 from holdfast.support.errors import StoreBusy
 from holdfast.values.events import Event
 
-Told: TypeAlias = tuple[list[tuple[Lease, Event]], Event | None]
-BESIDES = 100  # events of a run that others may have written meanwhile
-MOST = 20_000  # a job that logs without end loses its oldest records, not the worker's memory
+Batch: TypeAlias = tuple[list[tuple[Lease, Event]], Event | None]
+OTHER_EVENTS = 100  # events of a run that others may have written in the meantime
+MAX_EVENTS = 20_000  # beyond this the oldest are dropped, so that a job that logs endlessly can't exhaust memory
 
 
 class EventBuffer:
@@ -23,63 +23,62 @@ class EventBuffer:
     def __init__(self, holder: str) -> None:
         self._holder = holder
         self._lock = threading.Lock()
-        self._told: list[tuple[Lease, Event]] = []
+        self._buffered: list[tuple[Lease, Event]] = []
         self._taken: list[tuple[Lease, Event]] = []
         self._contention: Event | None = None
 
-    def tell(self, lease: Lease, kind: str, data: dict[str, Any], *, at: datetime) -> None:
-        event = Event(run_id=lease.run_id, kind=kind, attempt=lease.attempt, data=data, happened_at=at)
+    def add(self, lease: Lease, kind: str, data: dict[str, Any], *, at: datetime) -> None:
+        event = Event(run_id=lease.run_id, kind=kind, claim=lease.claim, data=data, happened_at=at)
         with self._lock:
-            self._told.append((lease, event))
-            del self._told[:-MOST]
+            self._buffered.append((lease, event))
+            del self._buffered[:-MAX_EVENTS]
 
     def contended(self, error: StoreBusy, *, at: datetime) -> None:
-        """The database was locked. However often that is noticed before the next commit, it makes one event."""
+        """Record that the database was locked. Several calls before the next commit make one event."""
         data = {"error": str(error), "worker": self._holder}
         with self._lock:
-            self._contention = self._contention or Event(
-                run_id=None, kind="SCHEDULER_CONTENTION", data=data, happened_at=at
-            )
+            self._contention = self._contention or Event(run_id=None, kind="DATABASE_BUSY", data=data, happened_at=at)
 
     def __bool__(self) -> bool:
-        return bool(self._told or self._contention)
+        return bool(self._buffered or self._contention)
 
-    def take(self) -> Told:
+    def take(self) -> Batch:
         with self._lock:
-            self._taken, self._told = self._told, []
+            self._taken, self._buffered = self._buffered, []
             return self._taken, self._contention
 
-    def put_back(self, taken: Told) -> None:
-        """The transaction that was to write these did not happen."""
+    def put_back(self, batch: Batch) -> None:
+        """Buffer these events again, because their transaction did not commit."""
         with self._lock:
-            self._told[:0] = taken[0]
+            self._buffered[:0] = batch[0]
             self._taken = []
 
-    def written(self, taken: Told) -> None:
-        """The transaction that wrote these was committed."""
+    def written(self, batch: Batch) -> None:
+        """Note that the transaction that wrote these events has committed."""
         with self._lock:
-            if self._contention is taken[1]:
+            if self._contention is batch[1]:
                 self._contention = None
 
-    def write(self, tx: Transaction, taken: Told) -> None:
-        """Write what was told of runs that are still ours; the rest is a stale attempt's and is dropped."""
-        told, contention = taken
+    def write(self, tx: Transaction, batch: Batch) -> None:
+        """Write the events of runs whose leases are still ours; drop those of stale claims."""
+        taken, contention = batch
         ours = (
-            guard_leases(tx, {(lease.run_id, lease.attempt): lease for lease, _ in told}.values(), holder=self._holder)
-            if told
+            guard_leases(tx, {(lease.run_id, lease.claim): lease for lease, _ in taken}.values(), holder=self._holder)
+            if taken
             else set()
         )
-        found = [event for lease, event in told if (lease.run_id, lease.attempt) in ours]
-        events.record(tx, found if contention is None else [*found, contention])
+        valid = [event for lease, event in taken if (lease.run_id, lease.claim) in ours]
+        events.record(tx, valid if contention is None else [*valid, contention])
 
     def write_last(self, tx: Transaction, lease: Lease) -> None:
-        """Write what was told of a run whose lease this transaction has ended, and is not written yet.
+        """Write the unwritten events of a run whose lease this transaction has ended.
 
-        It stays here, too: if the transaction is undone, it is written as always, else dropped. What was taken lately
-        may have been written; whoever did had the lease, so it is to be seen now.
+        The events also stay in the buffer: if the transaction is rolled back, the next commit writes them, otherwise
+        it drops them. Events taken for a commit may be written already. That commit needed the lease, so this
+        transaction sees its events.
         """
         with self._lock:
-            told = [event for held, event in self._taken + self._told if held is lease]
-        if told:
-            lately = [event for _, event in events.last(tx, lease.run_id, limit=len(told) + BESIDES)]
-            events.record(tx, [event for event in told if event not in lately])
+            pending = [event for held, event in self._taken + self._buffered if held is lease]
+        if pending:
+            stored = [event for _, event in events.last(tx, lease.run_id, limit=len(pending) + OTHER_EVENTS)]
+            events.record(tx, [event for event in pending if event not in stored])

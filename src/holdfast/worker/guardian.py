@@ -1,6 +1,6 @@
-"""Guardian: the worker's side of a small process that renews its leases while the worker can't.
+"""Guardian: the worker's side of a small process that renews the worker's leases while the worker is stalled.
 
-See `guardian_process` for what that process does, and `shared_memory` for what the two share.
+`guardian_process` is the code of that process, and `shared_memory` holds the values that both read and write.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ log = logging.getLogger("holdfast.worker")
 
 
 class Guardian:
-    """Started with a worker, and gone with it. Without a process, all of this does nothing."""
+    """The guardian of one worker; it lives as long as the worker. Without shared memory every method does nothing."""
 
-    def __init__(self, board: SharedMemory | None = None) -> None:
-        self.board = board
+    def __init__(self, memory: SharedMemory | None = None) -> None:
+        self.memory = memory
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
 
     @classmethod
     def of(cls, runtime: Runtime, *, holder: str, may_kill: bool) -> Guardian:
-        """One for this worker, unless it is switched off or time is not the system's own."""
+        """Start a guardian for this worker, unless it is switched off or a test controls the clock."""
         if not runtime.settings.guardian or type(runtime.clock) is not SystemClock:
             return cls()
         guardian = cls(SharedMemory.create(_instructions(runtime, holder=holder, may_kill=may_kill)))
@@ -42,49 +42,52 @@ class Guardian:
         guardian.require()
         return guardian
 
-    # What the worker says
+    # Values that the worker writes
 
     def awake(self, now: float) -> None:
-        """The worker runs its own code."""
-        if self.board is not None:
-            self.board[AWAKE_AT] = now
+        """Note that the worker's own code runs at this time."""
+        if self.memory is not None:
+            self.memory[AWAKE_AT] = now
 
     def executing(self, count: int) -> None:
-        """So many functions in threads and in the event loop could run beside another attempt."""
-        if self.board is not None:
-            self.board[EXECUTING] = count
+        """Set how many functions in threads and in the event loop a takeover could execute a second time."""
+        if self.memory is not None:
+            self.memory[EXECUTING] = count
 
     def safe_until(self, until: float) -> None:
-        """Until then nobody can have taken a lease of ours away."""
-        if self.board is not None:
-            self.board[SAFE_UNTIL] = until
+        """Set the time until which nobody can take one of the worker's leases."""
+        if self.memory is not None:
+            self.memory[SAFE_UNTIL] = until
 
     def stopping(self) -> None:
-        if self.board is not None:
-            self.board[STOPPING] = 1
+        if self.memory is not None:
+            self.memory[STOPPING] = 1
 
-    # What the worker asks
+    # Values that the worker reads
 
     @property
     def renewed_until(self) -> float:
-        """Until when the guardian has renewed our leases."""
-        return 0.0 if self.board is None else self.board[RENEWED_UNTIL]
+        """Until when the guardian has renewed the leases."""
+        return 0.0 if self.memory is None else self.memory[RENEWED_UNTIL]
 
     def unsafe_at(self, *, margin: float) -> float:
-        """So long before a lease may be taken away from a function that still executes; never, if none does."""
-        board = self.board
-        return math.inf if board is None or not board[EXECUTING] else board.safe_until - margin
+        """When the worker must restart: `margin` seconds before a lease could be taken from an executing function.
+
+        Infinite if no function is executing.
+        """
+        memory = self.memory
+        return math.inf if memory is None or not memory[EXECUTING] else memory.safe_until - margin
 
     def require(self) -> None:
-        """See that the process lives; it may have been killed for want of memory."""
-        if self.board is None or (self._process is not None and self._process.poll() is None):
+        """Start the process again if it has ended; the kernel may have killed it for lack of memory."""
+        if self.memory is None or (self._process is not None and self._process.poll() is None):
             return
         if self._process is not None:
-            log.warning("the worker's guardian ended (%s); starting another", self._process.returncode)
+            log.warning("the worker's guardian ended with code %s; starting another", self._process.returncode)
         try:
-            self._start(self.board)
+            self._start(self.memory)
         except OSError as error:
-            log.warning("the worker's guardian could not be started, trying again later: %s", error)
+            log.warning("could not start the worker's guardian, retrying later: %s", error)
 
     def close(self) -> None:
         if self._process is not None:
@@ -92,28 +95,28 @@ class Guardian:
             self._control.close()
             self._process.kill()
             self._process.wait()
-        board, self.board, self._process = self.board, None, None
-        if board is not None:
-            os.close(board.file)  # the memory stays for threads that linger
+        memory, self.memory, self._process = self.memory, None, None
+        if memory is not None:
+            os.close(memory.file)  # the memory stays mapped for threads that still use it
 
-    def _start(self, board: SharedMemory) -> None:
+    def _start(self, memory: SharedMemory) -> None:
         if self._control is not None:
             self._control.close()
-        self._control, theirs = socket.socketpair()
+        self._control, remote = socket.socketpair()
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", guardian_process.__file__, str(board.file), str(theirs.fileno())],
-                pass_fds=(board.file, theirs.fileno()),
+                [sys.executable, "-P", guardian_process.__file__, str(memory.file), str(remote.fileno())],
+                pass_fds=(memory.file, remote.fileno()),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 start_new_session=True,
             )
         finally:
-            theirs.close()
+            remote.close()
 
 
 def _instructions(runtime: Runtime, *, holder: str, may_kill: bool) -> dict[str, Any]:
-    settings = runtime.settings.model_dump(mode="json", exclude={"token"})
+    settings = runtime.settings.model_dump(mode="json", exclude={"admin_token"})
     return {
         "pid": os.getpid(),
         "holder": holder,

@@ -1,16 +1,16 @@
-"""The guardian's process: keeps the leases of a worker that can't run its own code, and ends the worker if it must.
+"""Guardian process: renews the leases of a stalled worker, and kills the worker if that is not enough.
 
 A function that holds the interpreter lock (a long regular expression, `json`, `pickle`, pandas) stops every thread of
-its worker, the heartbeat too. The guardian is a process of its own, so it goes on.
+its worker, including the heartbeat. The guardian is a separate process, so it keeps running.
 
-    worker runs its own code            nothing to do
-    it stands still, but not stopped    renew its leases, never beyond a run's deadline
-    it is stopped (SIGSTOP)             renew nothing
-    a lease could be taken away while its function still executes,
-    or a deadline has passed and nobody can stop the function      kill the worker, if it is a process of Holdfast's own
+    the worker runs                    do nothing
+    the worker is stalled              renew its leases, never beyond a run's deadline
+    the worker is stopped (SIGSTOP)    renew nothing
+    a lease could be taken while its function still executes,
+    or a deadline has passed and the function can't be stopped     kill the worker, if Holdfast started its process
 
-Started as a script: it imports nothing of ours until it has to renew, so it needs little memory. It ends when the
-worker ends, however that happens.
+It runs as a script and imports nothing of Holdfast until it has to renew, so it needs little memory. It ends when the
+worker ends, for whatever reason.
 """
 
 from __future__ import annotations
@@ -28,96 +28,97 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING or __package__:
     from holdfast.worker.shared_memory import AWAKE_AT, EXECUTING, GUARDED_UNTIL, RENEWED_UNTIL, STOPPING, SharedMemory
 else:
-    # Not from the package: to import it costs a quarter of a second, and memory for the worker's whole life.
+    # Import the file and not the package, which would take a quarter of a second and use memory all the time.
     sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
     from shared_memory import AWAKE_AT, EXECUTING, GUARDED_UNTIL, RENEWED_UNTIL, STOPPING, SharedMemory
 
     del sys.path[0]
 
 if TYPE_CHECKING:
-    from holdfast.worker.guardian_renewal import Rescue
+    from holdfast.worker.guardian_renewal import GuardianRenewal
 
 _BOOT = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-LONGEST_PAUSE = 0.75  # seconds; select's clock stops in suspend, so it is never trusted for longer
+LONGEST_PAUSE = 0.75  # seconds; the clock of `select` stops in suspend, so longer waits could be far too long
 
 
 class Guardian:
-    def __init__(self, board: SharedMemory, control: int) -> None:
-        self._board, self._control = board, control
-        told = board.instructions
-        self._told = told
-        self._pid: int = told["pid"]
-        self._lease: float = told["lease"]
-        self._may_kill: bool = told["may_kill"]
-        # Long enough for a busy machine, short enough to connect and renew before a lease ends.
-        self._silence = max(self._lease / 6, 0.5)
+    def __init__(self, memory: SharedMemory, control: int) -> None:
+        self._memory, self._control = memory, control
+        instructions = memory.instructions
+        self._instructions = instructions
+        self._pid: int = instructions["pid"]
+        self._lease: float = instructions["lease"]
+        self._may_kill: bool = instructions["may_kill"]
+        # Long enough for a busy machine, short enough to connect and renew before a lease expires.
+        self._stalled_after = max(self._lease / 6, 0.5)
         self._pause = min(self._lease / 20, LONGEST_PAUSE)
-        self._rescue: Rescue | None = None
+        self._renewal: GuardianRenewal | None = None
         self._renewing: threading.Thread | None = None
         self._renew_at = 0.0
         self._overdue_at: float | None = None
-        self._said = ""
-        self._worker = _watched(self._pid)
+        self._last_message = ""
+        self._worker = _process_descriptor(self._pid)
 
     def watch(self) -> None:
-        """Return when the worker is gone, or has closed its end."""
+        """Check the worker regularly until it ends or closes its end of the control socket."""
         ends = [self._control, *([] if self._worker is None else [self._worker])]
         while True:
             readable, _, _ = select.select(ends, [], [], self._pause)
             if readable or os.getppid() != self._pid:
                 return
-            self.look()
+            self.check()
 
-    def look(self) -> None:
-        """Do what the worker can't do itself, if there is anything."""
+    def check(self) -> None:
+        """Renew the leases if the worker is stalled, and kill it if it has become unsafe."""
         now = time.clock_gettime(_BOOT)
-        if now - self._board[AWAKE_AT] < self._silence:
+        if now - self._memory[AWAKE_AT] < self._stalled_after:
             if self._renewing is not None:
-                _start_again()
+                _restart()
         elif _state(self._pid) not in "Tt" and now >= self._renew_at:
             self._begin_renewal(now)
         if self._overdue_at is not None and now >= self._overdue_at:
-            self._kill("a run is past its timeout, and its function can't be stopped")
-        elif self._board[EXECUTING] > 0 and now >= self._board.safe_until:
+            self._kill("a run timed out, and its function can't be stopped")
+        elif self._memory[EXECUTING] > 0 and now >= self._memory.safe_until:
             self._kill("its leases could not be renewed in time")
 
     def _begin_renewal(self, now: float) -> None:
-        """In a thread: a database that does not answer must not keep us from looking at the time."""
+        """Renew in a thread, so that a database that does not answer can't delay the checks."""
         if self._renewing is None or not self._renewing.is_alive():
             self._renewing = threading.Thread(target=self._renew, args=(now,), daemon=True)
             self._renewing.start()
 
     def _renew(self, now: float) -> None:
         try:
-            if self._rescue is None:
-                self._rescue = _load(self._told)
-            renewal = self._rescue.renew(stopping=bool(self._board[STOPPING]))
+            if self._renewal is None:
+                self._renewal = _load(self._instructions)
+            renewal = self._renewal.renew(stopping=bool(self._memory[STOPPING]))
         except Exception as error:
             self._renew_at = now + self._lease / 15
-            self._say_once(f"can't renew the leases of {self._told['holder']}, which stands still: {error}")
+            self._print_once(f"worker {self._instructions['holder']} is stalled; can't renew its leases: {error}")
             return
         self._renew_at = now + self._lease / 3
-        self._board[RENEWED_UNTIL] = max(self._board[RENEWED_UNTIL], renewal.renewed_until)
-        self._board[GUARDED_UNTIL] = max(self._board[GUARDED_UNTIL], renewal.guarded_until)
+        self._memory[RENEWED_UNTIL] = max(self._memory[RENEWED_UNTIL], renewal.renewed_until)
+        self._memory[GUARDED_UNTIL] = max(self._memory[GUARDED_UNTIL], renewal.guarded_until)
         self._overdue_at = renewal.overdue_at
-        self._say_once(f"worker {self._told['holder']} stands still; {renewal.words}")
+        self._print_once(f"worker {self._instructions['holder']} is stalled; {renewal.message}")
 
-    def _say_once(self, text: str) -> None:
-        if text != self._said:
-            self._said = text
-            _say(text)
+    def _print_once(self, text: str) -> None:
+        if text != self._last_message:
+            self._last_message = text
+            _print(text)
 
-    def _kill(self, why: str) -> None:
+    def _kill(self, reason: str) -> None:
         if not self._may_kill:
             return
-        _say(f"killing worker {self._told['holder']} (pid {self._pid}): {why}; others take over its runs")
-        # The worker is our parent and we are alive, so the number can't have gone to another process.
+        holder = self._instructions["holder"]
+        _print(f"killing worker {holder} (pid {self._pid}): {reason}; other workers take over its runs")
+        # The worker is our parent process, so its pid can't have been reused.
         with contextlib.suppress(ProcessLookupError):
             os.kill(self._pid, signal.SIGKILL)
 
 
-def _watched(pid: int) -> int | None:
-    """A descriptor that becomes readable when this process ends, where there is one; the parent's number tells, too."""
+def _process_descriptor(pid: int) -> int | None:
+    """Return a descriptor that becomes readable when the process ends; None if the system has none (see `watch`)."""
     try:
         return os.pidfd_open(pid)
     except (AttributeError, OSError):
@@ -125,38 +126,38 @@ def _watched(pid: int) -> int | None:
 
 
 def _state(pid: int) -> str:
-    """The state of a process as `ps` shows it: T is stopped, t traced."""
+    """Return the state of a process as `ps` shows it: T is stopped, t is traced."""
     try:
         with open(f"/proc/{pid}/stat") as file:
             return file.read().rpartition(")")[2].split()[0]
     except FileNotFoundError:
-        found = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False)
-        return found.stdout.strip()[:1]
+        ps = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False)
+        return ps.stdout.strip()[:1]
 
 
-def _load(told: dict[str, Any]) -> Rescue:
-    sys.path[:] = told["sys_path"]
-    from holdfast.worker.guardian_renewal import Rescue
+def _load(instructions: dict[str, Any]) -> GuardianRenewal:
+    sys.path[:] = instructions["sys_path"]
+    from holdfast.worker.guardian_renewal import GuardianRenewal
 
-    return Rescue(told)
+    return GuardianRenewal(instructions)
 
 
-def _start_again() -> None:
-    """Become a small process again: give back the connection, and the memory of what was imported."""
+def _restart() -> None:
+    """Replace this process by a fresh one, to close the connection and free the memory of imported modules."""
     os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
 
 
-def _say(text: str) -> None:
+def _print(text: str) -> None:
     with contextlib.suppress(OSError):
         os.write(2, f"holdfast guardian: {text}\n".encode(errors="replace"))
 
 
 def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)  # they are for the worker; the guardian ends when the worker does
+        signal.signal(number, signal.SIG_IGN)  # only the worker handles these; the guardian ends with the worker
     with contextlib.suppress(OSError):
         Guardian(SharedMemory(int(sys.argv[1])), int(sys.argv[2])).watch()
-    # Without closing the database: on SQLite, the last one to close it would tidy up its log.
+    # Exit without closing the database: on SQLite, closing the last connection would checkpoint the write-ahead log.
     os._exit(0)
 
 

@@ -1,4 +1,4 @@
-"""Heartbeat: renews this worker's leases in a thread of its own, so that no job's code can stop it."""
+"""Heartbeat: renews this worker's leases in a separate thread, so that slow job code does not delay it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from holdfast.store.transaction import Transaction
 from holdfast.support.clock import Clock
 from holdfast.support.errors import HoldfastError, StoreBusy
 from holdfast.support.settings import Settings
-from holdfast.worker.in_flight import InFlight, RunInFlight, began
+from holdfast.worker.in_flight import InFlight, RunInFlight, transaction_start
 
 log = logging.getLogger("holdfast.worker")
 
@@ -30,54 +30,57 @@ class Heartbeat:
         *,
         holder: str,
         on_busy: Callable[[StoreBusy], None] = lambda error: None,
-        on_taken: Callable[[RunInFlight], None] = lambda running: None,
+        on_taken_over: Callable[[RunInFlight], None] = lambda running: None,
     ) -> None:
-        """`on_taken`: someone else may have this run now."""
+        """`on_taken_over` is called when a lease is gone: another worker may have the run now."""
         self._store, self._in_flight, self._settings, self._clock = store, in_flight, settings, clock
-        self._holder, self._on_busy, self._on_taken = holder, on_busy, on_taken
-        # Short, so that several attempts, and a look at our leases after each, fit into one `proof_for`.
+        self._holder, self._on_busy, self._on_taken_over = holder, on_busy, on_taken_over
+        # Short, so that several renewals, each followed by `confirm_leases`, fit into one `proof_for`.
         self._patience = settings.renew_every / 5
         self._busy = False
         self._closed = False
-        self._hurried = threading.Event()
+        self._wake = threading.Event()
         self._thread = threading.Thread(target=self._run, name="holdfast-heartbeat", daemon=True)
-        self.beaten_at = clock.elapsed()
+        self.last_beat_at = clock.elapsed()
         self.stopping = False
-        """Whether the worker is about to end, for those who look at it."""
+        """Whether the worker is about to stop; stored in its row."""
 
     def start(self) -> None:
         self._thread.start()
 
     def stop(self) -> None:
         self._closed = True
-        self._hurried.set()
+        self._wake.set()
         self._thread.join(timeout=5)
 
-    def hurry(self) -> None:
-        """Renew now, not at the next interval."""
-        self._hurried.set()
+    def renew_now(self) -> None:
+        """Renew the leases at once instead of at the next interval."""
+        self._wake.set()
 
-    def heard(self, at: float) -> None:
-        """The database has heard us: until the next lease and the wait after it, nobody takes a lease of ours away."""
-        self.beaten_at = at
+    def record_beat(self, at: float) -> None:
+        """Record a successful write to our row at this time.
+
+        Nobody can take one of our leases before a lease and the wait after its expiry have passed.
+        """
+        self.last_beat_at = at
         self._in_flight.guardian.safe_until(at + (self._settings.lease + self._settings.proof_for).total_seconds())
 
     def fresh(self) -> bool:
-        """Whether we ourselves were heard within two renew intervals, so that we may judge others.
+        """Whether our last heartbeat is at most two renew intervals old; only then may we take leases from others.
 
-        A worker is created after it was registered, and that counts as its first heartbeat.
+        The registration, just before this object is created, counts as the first heartbeat.
         """
-        return self._clock.elapsed() - self.beaten_at <= 2 * self._settings.renew_every.total_seconds()
+        return self._clock.elapsed() - self.last_beat_at <= 2 * self._settings.renew_every.total_seconds()
 
     def beat(self) -> None:
         """Renew the lease of every run in flight, once."""
         held = self._in_flight.all()
-        asked = self._clock.elapsed()
+        started = self._clock.elapsed()
 
         def renew(tx: Transaction) -> list[Renewal]:
-            # Whatever the database takes to answer counts against us, but not the wait for its lock.
-            nonlocal asked
-            asked = began(tx, self._clock)
+            # Leases count from the start of the transaction: a slow reply shortens them, waiting for the lock doesn't.
+            nonlocal started
+            started = transaction_start(tx, self._clock)
             workers.beat(tx, self._holder, lease_for=self._settings.lease, stopping=self.stopping)
             return renew_leases(
                 tx,
@@ -88,78 +91,80 @@ class Heartbeat:
             )
 
         renewed = {
-            (renewal.run_id, renewal.attempt): renewal for renewal in self._store.do(renew, patience=self._patience)
+            (renewal.run_id, renewal.claim): renewal for renewal in self._store.do(renew, patience=self._patience)
         }
-        self.heard(asked)
+        self.record_beat(started)
         for running in held:
-            renewal = renewed.get((running.lease.run_id, running.lease.attempt))
+            renewal = renewed.get((running.lease.run_id, running.lease.claim))
             if renewal is None:
                 self._lost(running)
                 continue
-            running.extend(asked + self._settings.lease.total_seconds())
+            running.extend(started + self._settings.lease.total_seconds())
             if renewal.cancelled:
                 running.stop("cancel", renewal.reason or "cancelled")
 
-    def prove(self) -> None:
-        """Read our leases when we can't renew them: a locked database takes nothing away from us.
+    def confirm_leases(self) -> None:
+        """Read which leases are still ours while the database is too busy to renew them.
 
-        Whoever takes a lease away must first mark it and then wait. So a lease that is not marked now is ours for at
-        least that long, and a marked one is ours until the wait is over. The mark counts as it reads now: if the clock
-        has jumped since, others may already see the wait as over.
+        An orchestrator must mark an expired lease and then wait before it may take the lease. So an unmarked lease is
+        ours for at least that wait, and a marked one until the wait is over. The wait is measured by the clock as it
+        reads now: if the clock has jumped since the mark, others may already consider the wait over.
         """
         held = self._in_flight.all()
-        asked, now = self._clock.elapsed(), self._clock.now()
+        started, now = self._clock.elapsed(), self._clock.now()
         marks = self._store.read(lambda tx: lease_marks(tx, self._holder))
-        first_mark = min((seen_at for seen_at in marks.values() if seen_at is not None), default=now)
+        first_mark = min((last_seen_at for last_seen_at in marks.values() if last_seen_at is not None), default=now)
         self._in_flight.guardian.safe_until(
-            asked + (self._settings.proof_for - max(now - first_mark, timedelta(0))).total_seconds()
+            started + (self._settings.proof_for - max(now - first_mark, timedelta(0))).total_seconds()
         )
         for running in held:
-            attempt = (running.lease.run_id, running.lease.attempt)
-            if attempt not in marks:
+            claim = (running.lease.run_id, running.lease.claim)
+            if claim not in marks:
                 self._lost(running)
                 continue
-            proof_for, seen_at = self._settings.proof_for, marks[attempt]
-            if seen_at is None:
-                running.extend(max(running.lease_until, asked + proof_for.total_seconds()))
+            proof_for, last_seen_at = self._settings.proof_for, marks[claim]
+            if last_seen_at is None:
+                running.extend(max(running.lease_until, started + proof_for.total_seconds()))
             else:
-                running.extend(asked + (proof_for - max(now - seen_at, timedelta(0))).total_seconds())
+                running.extend(started + (proof_for - max(now - last_seen_at, timedelta(0))).total_seconds())
 
     def _as_of_now(self, running: RunInFlight) -> Lease:
-        """The lease with its deadline as the clock reads now. When that has jumped, the written deadline is wrong, and
-        a lease renewed up to it could have run out already while the work goes on."""
+        """Return the lease with its deadline as the clock reads now.
+
+        If the clock has jumped, the stored deadline is wrong, and a lease renewed up to it could expire too early.
+        """
         if running.deadline is None:
             return running.lease
         left = timedelta(seconds=running.deadline - self._clock.elapsed())
         return replace(running.lease, deadline_at=self._clock.now() + left)
 
     def _lost(self, running: RunInFlight) -> None:
-        # Its finish may have been committed while we asked, by us or by the job itself: then it is not lost but done.
-        if not running.ended and not running.finishing and running.stop("lost", "its lease was taken away"):
-            log.warning("run %s: lease lost, the work is stopped", running.lease.run_id)
-            self._on_taken(running)
+        # The lease is also gone if the worker, or the job with ctx.finish, has finished the run in the meantime.
+        if not running.ended and not running.finishing and running.stop("lost", "the lease was lost"):
+            log.warning("run %s: lease lost, stopping its work", running.lease.run_id)
+            self._on_taken_over(running)
 
     def _run(self) -> None:
         interval = self._settings.renew_every.total_seconds()
         wait = interval
         while True:
-            self._hurried.wait(wait)
+            self._wake.wait(wait)
             if self._closed:
                 return
-            self._hurried.clear()
+            self._wake.clear()
             wait = interval / 10
             self._in_flight.guardian.require()
             try:
-                if len(self._in_flight):  # an idle worker beats with its look
+                if len(self._in_flight):  # an idle worker renews its row when it polls
                     with self._store.reserved():
                         self._renew()
                 wait = interval
             except StoreBusy:
                 pass
             except HoldfastError as error:
-                log.warning("heartbeat failed, trying again: %s", error)
+                log.warning("heartbeat failed, retrying: %s", error)
             except Exception:
-                log.exception("heartbeat failed, trying again")
+                log.exception("heartbeat failed, retrying")
 
     def _renew(self) -> None:
         self._store.follow_clock()
@@ -167,11 +172,11 @@ class Heartbeat:
             self.beat()
         except StoreBusy as error:
             if not self._busy:
-                log.warning("heartbeat: %s; the work goes on while its leases are not taken away", error)
+                log.warning("heartbeat: %s; runs continue for as long as their leases are safe", error)
             self._busy = True
             self._on_busy(error)
-            self.prove()
+            self.confirm_leases()
             raise
         if self._busy:
-            log.info("heartbeat: the database can be written again")
+            log.info("heartbeat: the database accepts writes again")
         self._busy = False

@@ -1,4 +1,4 @@
-"""Poll: the one query of an idle worker, and where a busy worker's next claim starts to scan."""
+"""Poll: the one query of an idle worker, and the position at which a busy worker's next claim starts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import partial
 
 from holdfast.orchestrator.loop import Pulse, read_pulse
 from holdfast.runs import ready, workers
-from holdfast.runs.claim import Claim
+from holdfast.runs.claim import ClaimedRun
 from holdfast.runs.ready import Position
 from holdfast.runtime import Runtime
 from holdfast.worker.heartbeat import Heartbeat
@@ -15,6 +15,8 @@ from holdfast.worker.in_flight import InFlight
 
 
 class Poll:
+    """Reads whether there is anything to do; also beats for a worker without runs in flight."""
+
     def __init__(
         self,
         runtime: Runtime,
@@ -32,30 +34,30 @@ class Poll:
         self._beat_every = runtime.settings.renew_every.total_seconds()
 
     def __call__(self) -> Pulse:
-        # While runs are in flight, the heartbeat keeps our row alive.
-        if not self._in_flight and self._runtime.clock.elapsed() - self._heartbeat.beaten_at >= self._beat_every:
+        # While runs are in flight, the heartbeat renews our row.
+        if not self._in_flight and self._runtime.clock.elapsed() - self._heartbeat.last_beat_at >= self._beat_every:
             self._beat()
-        asked = self._runtime.clock.elapsed()
-        look = partial(read_pulse, queues=self._queues, jobs=self._jobs, holder=self._holder)
-        pulse = self._runtime.store.once(look, write=False)
+        started = self._runtime.clock.elapsed()
+        read = partial(read_pulse, queues=self._queues, jobs=self._jobs, holder=self._holder)
+        pulse = self._runtime.store.once(read, write=False)
         if pulse.clock_at is not None:
-            self._runtime.clock.follow(pulse.clock_at, asked=asked, answered=self._runtime.clock.elapsed())
+            self._runtime.clock.follow(pulse.clock_at, asked=started, answered=self._runtime.clock.elapsed())
         else:
             self._runtime.store.follow_clock()
         self._polls[self._holder] = self._runtime.clock.elapsed()
         return pulse
 
     def _beat(self) -> None:
-        asked = self._runtime.clock.elapsed()
+        started = self._runtime.clock.elapsed()
         lease, stopping = self._runtime.settings.lease, self._heartbeat.stopping
         beat = partial(workers.beat, worker_id=self._holder, lease_for=lease, stopping=stopping)
         if self._runtime.store.once(beat, write=True):
-            self._heartbeat.heard(asked)
+            self._heartbeat.record_beat(started)
         else:
-            self._register()  # someone took us for dead; one whose name is taken is refused here
+            self._register()  # our row was removed as expired; raises if another worker has our exclusive name now
 
 
-FROM_THE_LEFT_EVERY = 0.1
+RESTART_EVERY = 0.1  # seconds after which a claim scans from the first row again
 
 
 class ScanCursor:
@@ -63,21 +65,21 @@ class ScanCursor:
 
     def __init__(self) -> None:
         self._positions: dict[str, Position] = {}
-        self._left_at = float("-inf")
+        self._restarted_at = float("-inf")
 
     def at(self, now: float) -> Mapping[str, Position]:
-        """The positions that the next claim starts from; from the very first row now and then."""
-        if now - self._left_at >= FROM_THE_LEFT_EVERY:
+        """Return the positions from which the next claim scans; empty, which is the first row, every 0.1 s."""
+        if now - self._restarted_at >= RESTART_EVERY:
             self._positions.clear()
         if not self._positions:
-            self._left_at = now
+            self._restarted_at = now
         return self._positions
 
-    def claimed(self, claims: Sequence[Claim], *, full: bool) -> None:
-        """Move past the runs of the last claim; start over if it was not full, because it reached the end."""
+    def claimed(self, claims: Sequence[ClaimedRun], *, full: bool) -> None:
+        """Move past the runs of the last claim. If the claim was not full it reached the end, so start over."""
         if not full:
             self._positions.clear()
             return
-        for claim in claims:
-            ticket = claim.lease.ticket
-            self._positions[ticket.queue] = max(ready.position(ticket), self._positions.get(ticket.queue, ready.LEFT))
+        for claimed in claims:
+            entry = claimed.lease.entry
+            self._positions[entry.queue] = max(ready.position(entry), self._positions.get(entry.queue, ready.LEFT))

@@ -1,4 +1,7 @@
-"""Registration: one process only (`solo`), or one live worker of a name (`exclusive`). Recovery follows the lock."""
+"""Registration: writes the worker's row, enforces exclusive names, and recovers runs that lost workers left behind.
+
+`single_process` allows one worker process per database; `exclusive` allows one live worker of a name.
+"""
 
 from __future__ import annotations
 
@@ -30,14 +33,14 @@ log = logging.getLogger("holdfast.worker")
 
 
 def take(runtime: Runtime, worker: Worker) -> ExitStack:
-    """Register the worker; closing what is returned gives its lock back. WorkerExists names the live one in its way."""
-    solo = runtime.settings.solo
+    """Register the worker and return its lock, to be closed at the end. Raise WorkerExists if another one is alive."""
+    single_process = runtime.settings.single_process
     with ExitStack() as lock:
-        file = _lock_file(runtime) if solo else None
+        file = _lock_file(runtime) if single_process else None
         if file is not None:
             lock.callback(file.close)
         register(runtime, worker, take_over=file is not None)
-        if solo:
+        if single_process:
             _end_orphans(runtime, worker)
         elif worker.exclusive is not None:
             _end_predecessors(runtime, worker)
@@ -45,7 +48,7 @@ def take(runtime: Runtime, worker: Worker) -> ExitStack:
 
 
 def _lock_file(runtime: Runtime) -> Any:
-    """The operating system's lock on a file beside the database; gone with its process, however that ends."""
+    """Lock a file beside the database. The operating system frees the lock when the process ends, however it ends."""
     path: Path | None = getattr(runtime.store.dialect, "path", None)
     if path is None:
         return None
@@ -56,9 +59,11 @@ def _lock_file(runtime: Runtime) -> Any:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         file.seek(0)
-        who = file.read().strip() or "unknown"
+        owner = file.read().strip() or "unknown"
         file.close()
-        raise WorkerExists(f"{path.name} is worked by another process ({who}); solo means one") from None
+        raise WorkerExists(
+            f"another worker process ({owner}) already uses {path.name}, and single_process allows only one"
+        ) from None
     file.truncate(0)
     file.write(f"{socket.gethostname()} pid {os.getpid()}")
     file.flush()
@@ -66,12 +71,12 @@ def _lock_file(runtime: Runtime) -> Any:
 
 
 def register(runtime: Runtime, worker: Worker, *, take_over: bool = False) -> None:
-    """Write the worker's row. If another has its exclusive name, wait one lease at most; if that one lives, name it.
+    """Write the worker's row. Raise WorkerExists if a live worker has its exclusive name; that takes up to one lease.
 
-    A row that has run out may be that of a living worker, which could not write for a while. So a name is taken over
-    only after nothing was heard of its worker for half a lease.
+    An expired row may belong to a live worker that could not write for a while. So a name is taken over only if its
+    row was not renewed for half a lease.
     """
-    exclusive = "solo" if runtime.settings.solo else worker.exclusive
+    exclusive = "solo" if runtime.settings.single_process else worker.exclusive
     first_seen: dict[str, tuple[datetime, float]] = {}
     silent: WorkerInfo | None = None
     pause = threading.Event()
@@ -93,7 +98,7 @@ def register(runtime: Runtime, worker: Worker, *, take_over: bool = False) -> No
                 concurrency=worker.concurrency,
                 exclusive=exclusive,
                 started_at=now,
-                seen_at=now,
+                last_seen_at=now,
                 expires_at=now + runtime.settings.lease,
                 stopping=False,
             ),
@@ -104,34 +109,35 @@ def register(runtime: Runtime, worker: Worker, *, take_over: bool = False) -> No
         other = runtime.do(attempt)
         if other is None:
             return
-        seen_at, since = first_seen.setdefault(other.id, (other.seen_at, runtime.clock.elapsed()))
-        if seen_at != other.seen_at:
+        last_seen_at, since = first_seen.setdefault(other.id, (other.last_seen_at, runtime.clock.elapsed()))
+        if last_seen_at != other.last_seen_at:
             raise WorkerExists(
-                f"worker {other.id} (host {other.host}, pid {other.pid}) is alive and has the name {exclusive!r}"
+                f"the name {exclusive!r} is taken by worker {other.id} (host {other.host}, pid {other.pid}); "
+                "stop it first or choose another name"
             )
         silent = other if runtime.clock.elapsed() - since >= runtime.settings.takeover_wait.total_seconds() else None
-        log.info("waiting for %s, which has the name %r, to be heard or to run out", other.id, exclusive)
-        pause.wait(runtime.settings.tick.total_seconds() / 2)
+        log.info("the name %r belongs to worker %s; waiting to see whether it is alive", exclusive, other.id)
+        pause.wait(runtime.settings.poll_interval.total_seconds() / 2)
 
 
 def update(runtime: Runtime, worker: Worker) -> None:
-    """Write down what the worker serves now."""
+    """Store which queues and jobs the worker serves now."""
     digests = _definitions(worker) if worker.schedules else {}
     jobs = {name: digests.get(name) for name in runtime.jobs.served()}
     runtime.do(lambda tx: workers.serve(tx, worker.id, queues=worker.served, jobs=jobs))
 
 
 def _definitions(worker: Worker) -> dict[str, str]:
-    """The schedules of our code, each with the digest of its definition: others see whether theirs is the same."""
+    """Return a digest of each schedule's definition, by which workers notice that their definitions differ."""
     return {name: json_text.digest(schedule.to_json()) for name, schedule in worker.declarations.schedules.items()}
 
 
 def _end_predecessors(runtime: Runtime, worker: Worker) -> None:
-    """What earlier workers of our name left running ends before we start anything, once its lease has run out and was
-    not renewed for a while.
+    """Recover the runs that earlier workers of our name left behind, before we claim anything.
 
-    With `unknown='fail'`, so does what any worker left that is not known any more. A slot that such a worker claimed
-    and that no worker has started ends, too: a slot has one attempt, and its claimant is gone.
+    A run is recovered once its lease has expired and was not renewed for a while. With `unknown='fail'`, this includes
+    the runs of workers that are no longer registered. Slots that such workers claimed but did not start fail too,
+    because a slot has only one attempt.
     """
     name = Ids.name_of(worker.id)
     pause = threading.Event()
@@ -139,7 +145,7 @@ def _end_predecessors(runtime: Runtime, worker: Worker) -> None:
     total = 0
 
     def end(tx: Transaction) -> tuple[list[recover.Takeover], list[str], bool]:
-        # This may take longer than a lease, and our heartbeat has not begun.
+        # This may take longer than a lease, and our heartbeat has not started yet.
         workers.beat(tx, worker.id, lease_for=runtime.settings.lease, stopping=False)
         known = {one.id for one in workers.live(tx)}
 
@@ -148,57 +154,57 @@ def _end_predecessors(runtime: Runtime, worker: Worker) -> None:
             return holder != worker.id and (ours or (worker.unknown == "fail" and holder not in known))
 
         rows = recover.overdue(tx, wait=runtime.settings.takeover_wait, limit=1000)
-        ended = recover.take_away(tx, [row for row in rows if left_behind(row["holder"])], because=STARTUP)
-        unstarted = slots.abandon(tx, left_behind, because=STARTUP)
+        ended = recover.take_away(tx, [row for row in rows if left_behind(row["holder"])], reason=STARTUP)
+        unstarted = slots.abandon(tx, left_behind, reason=STARTUP)
         _count(tx, len(ended) + len(unstarted))
         more = any(left_behind(row["holder"]) for row in tx.all("count_leases"))
         return ended, unstarted, more
 
     while True:
         ended, unstarted, more = runtime.do(end)
-        total += _told(ended) + _told_unstarted(unstarted)
+        total += _log_takeovers(ended) + _log_unstarted(unstarted)
         if not more or runtime.clock.elapsed() > give_up_at:
             break
         if not ended:
-            pause.wait(runtime.settings.tick.total_seconds() / 2)
+            pause.wait(runtime.settings.poll_interval.total_seconds() / 2)
     if total:
-        log.warning("%s: %d runs that an earlier worker left behind were recovered", STARTUP, total)
+        log.warning("%s: recovered %d runs that an earlier worker left behind", STARTUP, total)
 
 
 def _end_orphans(runtime: Runtime, worker: Worker) -> None:
-    """We are alone, so whatever still runs, and every claimed slot, was left behind by a process that is gone."""
+    """Recover all running runs and claimed slots. We are the only process, so an earlier one left them behind."""
 
     def end(tx: Transaction) -> list[recover.Takeover]:
         ended = recover.take_away(
-            tx, tx.all("find_all_leases", limit=1000), because="its process is gone", orphaned=True
+            tx, tx.all("find_all_leases", limit=1000), reason="the process has ended", orphaned=True
         )
         _count(tx, len(ended))
         return ended
 
     def abandon(tx: Transaction) -> list[str]:
-        unstarted = slots.abandon(tx, lambda claimed_by: claimed_by != worker.id, because=STARTUP)
+        unstarted = slots.abandon(tx, lambda claimed_by: claimed_by != worker.id, reason=STARTUP)
         _count(tx, len(unstarted))
         return unstarted
 
-    total = _told_unstarted(runtime.do(abandon))
+    total = _log_unstarted(runtime.do(abandon))
     while ended := runtime.do(end):
-        total += _told(ended)
+        total += _log_takeovers(ended)
     if total:
-        log.warning("%d runs that a lost process left behind were recovered", total)
+        log.warning("recovered %d runs that a lost process left behind", total)
 
 
 def _count(tx: Transaction, runs: int) -> None:
     for _ in range(runs):
-        tx.count(STARTUP)
+        tx.count("startup_takeover")
 
 
-def _told(taken: list[recover.Takeover]) -> int:
-    for takeover in taken:
+def _log_takeovers(takeovers: list[recover.Takeover]) -> int:
+    for takeover in takeovers:
         log.warning("%s", takeover)
-    return len(taken)
+    return len(takeovers)
 
 
-def _told_unstarted(run_ids: list[str]) -> int:
+def _log_unstarted(run_ids: list[str]) -> int:
     for run_id in run_ids:
-        log.warning("run %s failed: its slot was claimed by a worker that is gone, and nobody had started it", run_id)
+        log.warning("run %s failed: the worker that claimed its slot was lost before the run started", run_id)
     return len(run_ids)

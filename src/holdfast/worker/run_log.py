@@ -1,4 +1,4 @@
-"""The run log: log records made during a run are stored with it."""
+"""Run log: stores log records that are emitted during a run as events of the run."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Callable
 
 from holdfast.worker.context import RunContext
 
-current: contextvars.ContextVar[RunContext | None] = contextvars.ContextVar("holdfast_run", default=None)
+current: contextvars.ContextVar[RunContext | None] = contextvars.ContextVar("holdfast_run_view", default=None)
 
 
 class RunLog(logging.Handler):
-    """Gives the records made during a run to that run: the one whose context `find` gives."""
+    """Passes each log record to the current run, whose context `find` returns."""
 
     def __init__(self, find: Callable[[], RunContext | None], *, level: int) -> None:
         super().__init__(level)

@@ -1,4 +1,4 @@
-"""Run services: what a running job's context asks of its worker."""
+"""Run services: what the context of a running job uses to reach its worker."""
 
 from __future__ import annotations
 
@@ -36,43 +36,43 @@ T = TypeVar("T")
 
 
 class RunServices(Maker, Protocol):
-    """What a context asks of its worker; in an isolated process, through a socket."""
+    """The worker's services for one run; in an isolated process they go through a socket."""
 
     def now(self) -> datetime: ...
     def fraction(self) -> float: ...
     def stopped(self) -> str | None: ...
     def wait(self, seconds: float) -> None:
-        """Sleep, but wake up when the run is told to stop."""
+        """Sleep, but return early if the run is stopped."""
         ...
 
     def steps(self) -> dict[str, str]: ...
     def results(self, run_ids: Sequence[str]) -> list[Result]:
-        """The results of these runs, in this order, without those that have not ended."""
+        """Return the results of these runs, in this order, without runs that have not ended."""
         ...
 
     def inputs(self, what: str, names: Sequence[str]) -> dict[str, str]:
-        """The inputs of a pipeline's run when it starts, as JSON text by name."""
+        """Return the inputs of a pipeline's run as JSON text by name."""
         ...
 
     def submit_child(self, submission: Submission, name: str) -> str:
-        """The id of the child of that name; it is submitted if there is none yet."""
+        """Return the id of the child of that name; submit it if there is none yet."""
         ...
 
     def remember(self, step: Step) -> None: ...
     def forget(self, name: str) -> bool:
-        """Delete a stored step; False if there is none, LeaseLost if the run is not ours."""
+        """Delete a stored step; False if there is none. Raise LeaseLost if the lease is lost."""
         ...
 
-    def tell(self, kind: str, data: dict[str, Any], *, at: datetime | None = None) -> None:
-        """Record an event of the run, which happened at `at` or now."""
+    def record_event(self, kind: str, data: dict[str, Any], *, at: datetime | None = None) -> None:
+        """Record an event of the run, with the time `at` or now."""
         ...
 
     def finish(self, result: str, connection: Any) -> None:
-        """Store that the run has succeeded, on the caller's connection; LeaseLost if the run is not ours."""
+        """Finish the run with success on the caller's connection. Raise LeaseLost if the lease is lost."""
         ...
 
 
-Remembered: TypeAlias = tuple[Lease, Step, Iterator[int]]
+StepToStore: TypeAlias = tuple[Lease, Step, Iterator[int]]
 
 
 class StepWriter:
@@ -80,35 +80,35 @@ class StepWriter:
 
     def __init__(self, runtime: Runtime, holder: str) -> None:
         self._runtime, self._holder = runtime, holder
-        self._group_commit: GroupCommit[Remembered, None] = GroupCommit(self._write)
+        self._group_commit: GroupCommit[StepToStore, None] = GroupCommit(self._write)
 
     def remember(self, lease: Lease, step: Step, numbers: Iterator[int]) -> None:
-        """Store a step. It gets its number when its batch is written, so numbers follow the order of writing."""
+        """Store a step. Steps are numbered in the order in which they are written."""
         self._group_commit.do((lease, step, numbers))
 
-    def _write(self, asked: Sequence[Remembered]) -> Sequence[Exception | None]:
-        batch = [(lease, replace(step, number=next(numbers))) for lease, step, numbers in asked]
+    def _write(self, items: Sequence[StepToStore]) -> Sequence[Exception | None]:
+        batch = [(lease, replace(step, number=next(numbers))) for lease, step, numbers in items]
 
         def write(tx: Transaction) -> list[Exception | None]:
             ours = guard_leases(
-                tx, {(lease.run_id, lease.attempt): lease for lease, _ in batch}.values(), holder=self._holder
+                tx, {(lease.run_id, lease.claim): lease for lease, _ in batch}.values(), holder=self._holder
             )
-            steps.insert(tx, [(lease.run_id, step) for lease, step in batch if (lease.run_id, lease.attempt) in ours])
+            steps.insert(tx, [(lease.run_id, step) for lease, step in batch if (lease.run_id, lease.claim) in ours])
             return [
                 None
-                if (lease.run_id, lease.attempt) in ours
-                else LeaseLost(f"run {lease.run_id}: step not kept, lease lost")
+                if (lease.run_id, lease.claim) in ours
+                else LeaseLost(f"run {lease.run_id}: the step was not stored because the lease is lost")
                 for lease, _ in batch
             ]
 
         try:
             return self._runtime.do(write)
         except StoreBusy as error:
-            return [error] * len(batch)  # each caller waits by itself; splitting the batch would only take longer
+            return [error] * len(batch)  # each caller retries by itself; splitting the batch would only take longer
 
 
 class LocalRunServices:
-    """The services of one run in this process. They wait for a locked database until the run is told to stop."""
+    """The services of one run in this process. They wait for a locked database until the run is stopped."""
 
     def __init__(
         self,
@@ -120,12 +120,13 @@ class LocalRunServices:
     ) -> None:
         self._runtime, self._running, self._event_buffer, self._writer = runtime, running, event_buffer, writer
         self._artifact_store = artifact_store
-        self._told: threading.Event | None = None
+        self._interrupted: threading.Event | None = None
         self._numbers = itertools.count(1)
 
     def interrupted(self) -> None:
-        if self._told is not None:
-            self._told.set()
+        """Wake a `wait`, because the run is stopped."""
+        if self._interrupted is not None:
+            self._interrupted.set()
 
     def now(self) -> datetime:
         return self._runtime.clock.now()
@@ -139,10 +140,10 @@ class LocalRunServices:
         return self._running.stopped
 
     def wait(self, seconds: float) -> None:
-        # Made when first needed: most runs never wait, and an Event costs more than starting them.
-        self._told = self._told or threading.Event()
+        # Created on first use: most runs never wait, and an Event costs more than starting a run.
+        self._interrupted = self._interrupted or threading.Event()
         if self._running.stopped is None:
-            self._told.wait(seconds)
+            self._interrupted.wait(seconds)
 
     def steps(self) -> dict[str, str]:
         return {step.name: step.result for step in self.read(lambda tx: steps.of(tx, self._running.lease.run_id))}
@@ -151,73 +152,73 @@ class LocalRunServices:
         return self.read(lambda tx: find_results(tx, run_ids))
 
     def inputs(self, what: str, names: Sequence[str]) -> dict[str, str]:
-        # The function has not started, so a database that is away must not fail the run either.
-        return self._waiting(
-            lambda: self._runtime.read(lambda tx: stages.answer(tx, self._running.claim, what, names=names)),
-            or_away=True,
+        # The function has not started, so an unreachable database must not fail the run either.
+        return self._retrying(
+            lambda: self._runtime.read(lambda tx: stages.answer(tx, self._running.claimed, what, names=names)),
+            if_unavailable=True,
         )
 
     def submit_child(self, submission: Submission, name: str) -> str:
         return self.do(lambda tx: children.submit(tx, self._running.lease, submission, name=name, renumber=renumber))
 
     def remember(self, step: Step) -> None:
-        self._waiting(lambda: self._writer.remember(self._running.lease, step, self._numbers))
+        self._retrying(lambda: self._writer.remember(self._running.lease, step, self._numbers))
 
     def forget(self, name: str) -> bool:
         return self.do(lambda tx: steps.forget(tx, self._running.lease, name))
 
-    def tell(self, kind: str, data: dict[str, Any], *, at: datetime | None = None) -> None:
+    def record_event(self, kind: str, data: dict[str, Any], *, at: datetime | None = None) -> None:
         data = self._runtime.redactor.data(data)
-        self._event_buffer.tell(self._running.lease, kind, data, at=at or self._runtime.clock.now())
+        self._event_buffer.add(self._running.lease, kind, data, at=at or self._runtime.clock.now())
 
     def finish(self, result: str, connection: Any) -> None:
         lease = self._running.lease
         self._running.finishing = True
 
         def write(tx: Transaction) -> None:
-            # Our own threads renew the lease and write events meanwhile; an old snapshot would miss both.
+            # Other threads of this worker renew the lease and write events; an old snapshot would miss both.
             caller_transaction.require_latest(tx, "to finish a run")
             if finish_runs(tx, [(lease, Succeeded(result))], holder=lease.holder):
-                raise LeaseLost(f"run {lease.run_id}: attempt {lease.attempt} no longer holds its lease")
+                raise LeaseLost(f"run {lease.run_id}: claim {lease.claim} has lost its lease")
             self._event_buffer.write_last(tx, lease)
 
         while True:
             try:
                 return caller_transaction.within(self._runtime.store, connection, write)
             except StoreBusy:
-                # What an open transaction has read may be outdated by the time the lock is free.
+                # Not in an open transaction: its earlier reads may be outdated once the lock is free.
                 if caller_transaction.in_transaction(connection) or not self._may_wait():
                     raise
-                self.wait(self._runtime.settings.tick.total_seconds())
+                self.wait(self._runtime.settings.poll_interval.total_seconds())
 
     def recall(self, name: str) -> Artifact | None:
-        return artifacts.recall(self, self._artifact_store(), self._running.claim, name)
+        return artifacts.recall(self, self._artifact_store(), self._running.claimed, name)
 
     def scratch(self) -> tuple[str, Path]:
         return artifacts.scratch(self._artifact_store(), self._running.lease)
 
     def keep(self, name: str, content: bytes | Path, *, part: str | None = None) -> Artifact:
-        limit, claim = self._runtime.settings.max_artifact_bytes, self._running.claim
-        return artifacts.keep(self, self._artifact_store(), claim, name, content, part=part, max_bytes=limit)
+        limit, claimed = self._runtime.settings.max_artifact_bytes, self._running.claimed
+        return artifacts.keep(self, self._artifact_store(), claimed, name, content, part=part, max_bytes=limit)
 
     def do(self, verb: Callable[[Transaction], T]) -> T:
         """Write in one transaction."""
-        return self._waiting(lambda: self._runtime.do(verb))
+        return self._retrying(lambda: self._runtime.do(verb))
 
     def read(self, verb: Callable[[Transaction], T]) -> T:
         """Read in one transaction."""
-        return self._waiting(lambda: self._runtime.read(verb))
+        return self._retrying(lambda: self._runtime.read(verb))
 
-    def _waiting(self, ask: Callable[[], T], *, or_away: bool = False) -> T:
-        """Ask again while the database is locked (or away), until the run is told to stop."""
+    def _retrying(self, call: Callable[[], T], *, if_unavailable: bool = False) -> T:
+        """Repeat the call while the database is locked (or unreachable), until the run is stopped."""
         while True:
             try:
-                return ask()
+                return call()
             except (StoreBusy, StoreUnavailable) as error:
-                waits = or_away or isinstance(error, StoreBusy)
-                if not waits or not self._may_wait():
+                may_retry = if_unavailable or isinstance(error, StoreBusy)
+                if not may_retry or not self._may_wait():
                     raise
-                self.wait(self._runtime.settings.tick.total_seconds())
+                self.wait(self._runtime.settings.poll_interval.total_seconds())
 
     def _may_wait(self) -> bool:
         """Whether the run may wait for the database."""

@@ -1,7 +1,7 @@
-"""Shared memory: a few numbers that the worker, its guardian and the supervisors of its runs share in memory.
+"""Shared memory: a few numbers that the worker, its guardian and the supervisors of its runs share.
 
-It imports nothing of ours, because the guardian and the supervisors load it as a plain file. All times are seconds of
-CLOCK_BOOTTIME, which every process of the machine reads alike.
+This file imports nothing of Holdfast, because the guardian and the supervisors load it as a plain file. All times are
+seconds of CLOCK_BOOTTIME, which is the same in every process of the machine.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ import tempfile
 from typing import Any
 
 AWAKE_AT, EXECUTING, SAFE_UNTIL, STOPPING, RENEWED_UNTIL, GUARDED_UNTIL = range(6)
-"""Where each number stands.
+"""The index of each number.
 
-AWAKE_AT       when the worker last ran code of its own
-EXECUTING      how many functions in its threads and its event loop could run beside another attempt
-SAFE_UNTIL     until when nobody can have taken a lease of the worker away, as far as the worker knows
-STOPPING       whether the worker is about to end: 0 or 1
+AWAKE_AT       when the worker's own code last ran
+EXECUTING      how many functions in its threads and event loop a takeover could execute a second time
+SAFE_UNTIL     until when nobody can take one of the worker's leases, as far as the worker knows
+STOPPING       whether the worker is about to stop: 0 or 1
 RENEWED_UNTIL  until when the guardian has renewed the leases
-GUARDED_UNTIL  until when nobody can have taken a lease away, as far as the guardian knows
+GUARDED_UNTIL  until when nobody can take one of the leases, as far as the guardian knows
 """
 
 
 class SharedMemory:
-    """The numbers, and the guardian's instructions behind them.
+    """The numbers, followed by the guardian's instructions.
 
-    The numbers have a page of memory to themselves: a run's process, which inherits it, can't read the instructions.
+    The numbers have their own page, so that the process of a run, which maps only that page, can't read the rest.
     """
 
     def __init__(self, file: int) -> None:
@@ -37,7 +37,7 @@ class SharedMemory:
     @classmethod
     def create(cls, instructions: dict[str, Any]) -> SharedMemory:
         text = json.dumps(instructions).encode()
-        file = os.memfd_create("holdfast-board") if hasattr(os, "memfd_create") else _temporary_file()
+        file = os.memfd_create("holdfast-memory") if hasattr(os, "memfd_create") else _temporary_file()
         os.write(file, bytes(mmap.PAGESIZE) + text)
         return cls(file)
 
@@ -54,7 +54,7 @@ class SharedMemory:
 
     @property
     def safe_until(self) -> float:
-        """Until when nobody can have taken a lease away, by whatever the worker or its guardian knows."""
+        """Until when nobody can take a lease, as far as the worker or its guardian knows."""
         return max(self[SAFE_UNTIL], self[GUARDED_UNTIL])
 
 

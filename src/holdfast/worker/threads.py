@@ -1,7 +1,7 @@
-"""Threads: the runs of a worker in threads that are made when needed and used again.
+"""Threads: execute runs in threads that are created on demand and reused.
 
-A thread whose run was ended over its head can't be killed; it lingers until its function returns, and another thread
-takes its place.
+A thread can't be killed. If its run has ended without it, the thread stays until its function returns, and another
+thread takes its place.
 """
 
 from __future__ import annotations
@@ -17,16 +17,15 @@ log = logging.getLogger("holdfast.worker")
 
 
 class Threads:
-    """As many threads as there is work that takes time, and few where it takes none.
+    """A pool that has one thread per long task but only a few threads for short tasks.
 
-    Work lies in one line. A thread that takes a piece wakes (or makes) the next thread, which takes the next piece when
-    the first one waits for something, or finds nothing left. So long work has a thread each within moments, and short
-    work is done by the first few before the others are up.
+    Tasks wait in one queue. A thread that takes a task wakes or creates the next thread. Each long task therefore gets
+    a thread at once, while short tasks are done by the first few threads before others have started.
     """
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._line: deque[Callable[[], None]] = deque()
+        self._queue: deque[Callable[[], None]] = deque()
         self._changed = threading.Condition()
         self._idle = 0
         self._made = 0
@@ -34,21 +33,21 @@ class Threads:
         self._closed = False
 
     def run(self, work: Callable[[], None]) -> None:
-        """Do `work` in a thread, now."""
-        self._line.append(work)
+        """Execute `work` in a thread as soon as possible."""
+        self._queue.append(work)
         self._wake_one()
 
     def close(self) -> None:
-        """Let idle threads go; busy ones follow when their work returns."""
+        """End idle threads now and busy ones when their work returns."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
 
     def _wake_one(self) -> None:
-        if self._waking:  # whoever is on its way takes a piece and wakes the next
+        if self._waking:  # a thread is starting; it takes a task and wakes the next thread
             return
         with self._changed:
-            if self._waking or not self._line:
+            if self._waking or not self._queue:
                 return
             self._waking = True
             if self._idle:
@@ -58,7 +57,7 @@ class Threads:
                     threading.Thread(target=self._serve, name=f"{self._name}-{self._made + 1}", daemon=True).start()
                     self._made += 1
                 except RuntimeError:
-                    self._waking = False  # no more threads to be had: those there are take the work in turn
+                    self._waking = False  # the system allows no more threads; the existing ones do the work
                     if not self._made:
                         raise
 
@@ -66,23 +65,23 @@ class Threads:
         self._waking = False
         while True:
             try:
-                work = self._line.popleft()
+                work = self._queue.popleft()
             except IndexError:
                 if not self._wait():
                     django_bridge.close_connections()
                     return
                 continue
-            if self._line:
+            if self._queue:
                 self._wake_one()
             try:
                 work()
             except BaseException:
-                log.exception("what runs in a thread of the pool failed outside of its run")
+                log.exception("a worker thread raised an error outside of its run")
 
     def _wait(self) -> bool:
-        """Sleep until there is work; False when there will be none."""
+        """Wait until there is work; False if the pool is closed."""
         with self._changed:
-            while not self._line:
+            while not self._queue:
                 if self._closed:
                     return False
                 self._idle += 1

@@ -1,11 +1,11 @@
-"""Tracing: an attempt as a span, and what its outcome means for it."""
+"""Tracing: one span per attempt, with its outcome."""
 
 from __future__ import annotations
 
 import sys
 from contextlib import AbstractContextManager, nullcontext
 
-from holdfast.runs.claim import Claim
+from holdfast.runs.claim import ClaimedRun
 from holdfast.runs.outcomes import Failed, Outcome, RetryLater, TimedOut
 from holdfast.support import telemetry
 from holdfast.support.redaction import Redactor
@@ -14,32 +14,32 @@ from holdfast.support.telemetry import Span
 UNTRACED: AbstractContextManager[None] = nullcontext()
 
 
-def attempt(claim: Claim, redactor: Redactor) -> AbstractContextManager[Span | None]:
-    """The span of this attempt, in which its work is done; None where no one looks."""
+def attempt(claimed: ClaimedRun, redactor: Redactor) -> AbstractContextManager[Span | None]:
+    """Return the span of this attempt as a context manager; it yields None if tracing is off."""
     if telemetry.API not in sys.modules or not telemetry.traces():
         return UNTRACED
-    ticket = claim.lease.ticket
+    entry = claimed.lease.entry
     attributes = {
         "messaging.system": "holdfast",
         "messaging.operation.type": "process",
-        "messaging.destination.name": ticket.queue,
-        "messaging.message.id": ticket.run_id,
-        "holdfast.job": ticket.job,
-        "holdfast.run_id": ticket.run_id,
-        "holdfast.queue": ticket.queue,
-        "holdfast.attempt": ticket.attempt,
-        "holdfast.try": ticket.tries,
+        "messaging.destination.name": entry.queue,
+        "messaging.message.id": entry.run_id,
+        "holdfast.job": entry.job,
+        "holdfast.run_id": entry.run_id,
+        "holdfast.queue": entry.queue,
+        "holdfast.claim": entry.claim,
+        "holdfast.attempt": entry.attempt,
     }
-    return telemetry.run(claim.trace, f"run {ticket.job}", attributes, redactor.text)
+    return telemetry.run(claimed.traceparent, f"run {entry.job}", attributes, redactor.text)
 
 
 def ended(span: Span | None, outcome: Outcome | None) -> None:
-    """Tell the span how the attempt came out; no outcome is a lost lease."""
+    """Set the outcome of the span; None stands for a lost lease."""
     if span is None:
         return
     match outcome:
         case None:
-            span.ended("lease_lost", "the lease was lost; nothing of this attempt was written")
+            span.ended("lease_lost", "the lease was lost, so this attempt was not stored")
         case Failed(failure_type, error):
             span.ended(outcome.word, error or failure_type)
         case TimedOut(error) | RetryLater(error):

@@ -1,11 +1,11 @@
-"""Worker: runs jobs until it is told to stop.
+"""Worker: claims and executes runs until it is stopped.
 
 worker ── loop           finishes and claims runs, a commit at a time
        ── heartbeat      renews the leases of the runs in flight
-       ── deadlines      stops runs that are over their time
-       ── orchestrator   moves waiting runs, takes over lost ones
-       ── listener       receives notifications of other processes
-       ── guardian       a process that renews the leases while this one can't
+       ── deadlines      stops runs that reach their deadline or lose their lease
+       ── orchestrator   promotes waiting runs and recovers lost ones
+       ── listener       receives notifications from other processes
+       ── guardian       a process that renews the leases while this process is stalled
 """
 
 from __future__ import annotations
@@ -51,17 +51,18 @@ ROLES: tuple[Role, ...] = get_args(Role)
 
 
 class Worker:
-    """Runs jobs of one Holdfast until it is told to stop.
+    """Executes runs of one Holdfast application until it is stopped.
 
-    queues       which queues it serves, the first one first; not told, those of the settings, and of the builds
-    concurrency  how many runs at once
-    exclusive    a name that only one live worker may have; what an earlier one of it left running ends at the start
-    unknown      of a worker with such a name: 'fail' ends at the start what a worker left running that no one knows any
-                 more, too, whatever its name was; 'leave' lets the orchestrator find it
-    drain        stop by itself when there is nothing left to do
-    role         'worker' leaves it to others to move what waits and to take over what was lost; 'orchestrator' does
-                 only that and claims nothing; 'both' is the default
-    schedules    claim slots of the code's schedules as they come due; not told, as the setting says
+    queues       the queues to serve, most important first. Default: the queues of the settings and of the builds
+    concurrency  how many runs to execute at once
+    exclusive    a name that only one live worker may have. At start, the worker recovers the runs that an earlier
+                 worker of this name left behind
+    unknown      with `exclusive`: 'fail' also recovers, at start, the runs of workers that are no longer registered,
+                 whatever their names; 'leave' leaves those runs to the orchestrator
+    drain        stop when there is nothing left to do
+    role         'worker' does not orchestrate; 'orchestrator' promotes and recovers runs but claims none; 'both' is
+                 the default
+    schedules    whether to claim due slots of the schedules in code. Default: the `schedules` setting
     """
 
     def __init__(
@@ -86,26 +87,26 @@ class Worker:
         self._follows_queues = self.claims and queues is None
         self.queues = [] if not self.claims else _queues(runtime) if queues is None else _named(queues)
         self.served = _served(self.queues) if self.claims else []
-        """Its queues; first the queue of bulk operations, which every worker serves."""
+        """The queues, plus the queue of bulk operations, which every worker serves."""
         self.jobs = runtime.jobs.served()
         self._known = self._count_declared()
         if concurrency is not None and not is_number(concurrency, least=1):
-            raise InvalidPolicy("a worker has at least one place: concurrency is 1 or more")
+            raise InvalidPolicy(f"concurrency must be a whole number of at least 1, not {concurrency!r}")
         self.concurrency = (concurrency or runtime.settings.concurrency) if self.claims else 0
         self.id = runtime.ids.holder(exclusive or ("worker" if self.claims else "orchestrator"))
         self.in_flight = InFlight()
         self.restart: Callable[[], None] | None = None
-        """How to end this process at once and start it again. Set only where the process is the worker's own; then it
-        is ended before a takeover could run a function beside itself."""
+        """Ends this process at once and starts it again. Set only if the process runs nothing but this worker. The
+        worker calls it before a takeover could execute a function twice at the same time."""
         self._stopping = threading.Event()
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
         self._failure: BaseException | None = None
 
     def start(self, *, wait: timedelta | float = 0) -> None:
-        """Take the locks, recover the runs that a predecessor left, and start the threads.
+        """Register the worker, recover the runs that a predecessor left behind, and start the threads.
 
-        `wait` is how long to wait for a database that restarts or is not up yet.
+        `wait` is how long to wait for a database that is restarting or not up yet.
         """
         refuse_import("starts a worker")
         runtime, declarations = self.runtime, self.declarations
@@ -120,7 +121,7 @@ class Worker:
             runtime.clock,
             holder=self.id,
             on_busy=partial(_contended, runtime, event_buffer),
-            on_taken=self._taken,
+            on_taken_over=self._taken_over,
         )
         if self.claims:
             self.in_flight.guardian = Guardian.of(runtime, holder=self.id, may_kill=self.restart is not None)
@@ -128,7 +129,7 @@ class Worker:
             self.in_flight,
             runtime.clock,
             lease=runtime.settings.lease,
-            on_standstill=self._heartbeat.hurry,
+            on_stall=self._heartbeat.renew_now,
             on_unsafe=self._unsafe,
         )
         self._loop = WorkerLoop(
@@ -142,7 +143,7 @@ class Worker:
             queues=self.queues,
             jobs=self.jobs,
             concurrency=self.concurrency,
-            named=self.exclusive is not None or runtime.settings.solo,
+            named=self.exclusive is not None or runtime.settings.single_process,
         )
         self._scheduler = Scheduler(
             store, declarations.schedules if self.schedules else {}, holder=self.id, guard=self._guard
@@ -156,7 +157,7 @@ class Worker:
             store,
             runtime.settings,
             runtime.clock,
-            look=Poll(
+            poll=Poll(
                 runtime,
                 self.in_flight,
                 self._heartbeat,
@@ -174,11 +175,11 @@ class Worker:
             moves=self.orchestrates,
         )
         self._listener = Listener(store, runtime.notifier, listen=runtime.settings.listen)
-        self._run_log = RunLog(self._current, level=getattr(logging, runtime.settings.log_level.upper()))
+        self._run_log = RunLog(self._current, level=getattr(logging, runtime.settings.run_log_level.upper()))
         logging.getLogger().addHandler(self._run_log)
-        # The root is at WARNING where no one has set up logging; what a job says by ctx.log is kept all the same.
+        # Without logging set up, the root logger drops everything below WARNING; records of ctx.log are stored anyway.
         logging.getLogger("holdfast.run").setLevel(self._run_log.level)
-        self._leave = runtime.notifier.listen(self._heard)
+        self._leave = runtime.notifier.listen(self._on_commit)
         declarations.polls[self.id] = runtime.clock.elapsed()
         self._orchestrating = threading.Thread(
             target=self._orchestrator.run, args=(self._stopped,), name="holdfast-orchestrator", daemon=True
@@ -191,9 +192,9 @@ class Worker:
         self._thread.start()
 
     def _current(self) -> RunContext | None:
-        """The context of the run that this thread or task executes, if it is one of this worker's."""
+        """Return the context of the run that this thread or task executes, if the run belongs to this worker."""
         context = current.get()
-        ours = context is not None and self.in_flight.get(context.run.id, context.run.attempt) is not None
+        ours = context is not None and self.in_flight.get(context.run.id, context.run.claim) is not None
         return context if ours else None
 
     def _register(self) -> None:
@@ -203,14 +204,14 @@ class Worker:
             self._lock = lock.pop_all()
 
     def stop(self, *, grace: timedelta | None = None) -> Ended:
-        """Claim no more, let runs finish within the grace, release the others and all locks."""
+        """Stop claiming, let runs finish within the grace period, release the others, and give up all locks."""
         self.request_stop()
         if not self._drained(grace if grace is not None else self.runtime.settings.shutdown_grace):
             self._loop.release()
         return self.join()
 
     def request_stop(self) -> None:
-        """Claim no more, neither runs nor slots."""
+        """Stop claiming runs and slots, and stop the worker once its runs have finished."""
         self._stopping.set()
         self._heartbeat.stopping = True
         self.in_flight.guardian.stopping()
@@ -218,7 +219,7 @@ class Worker:
         self._loop.stop_claiming()
 
     def join(self, timeout: float | None = None) -> Ended:
-        """Wait until it has stopped; raises what stopped it, if that was an error."""
+        """Wait until the worker has stopped. Raise the error that stopped it, if there was one."""
         assert self._thread is not None
         self._thread.join(timeout)
         if self._failure is not None:
@@ -227,7 +228,7 @@ class Worker:
 
     @property
     def claimed(self) -> int:
-        """How many attempts it has begun."""
+        """How many runs the worker has claimed and started."""
         return self._loop.claimed
 
     @property
@@ -248,15 +249,17 @@ class Worker:
                     self.runtime.store.require_safe()
                     self._loop.turn()
             except BaseException as error:
-                # Our own errors say what to do in a line; others need their traceback.
-                log.error("the worker stops: %s", error, exc_info=not isinstance(error, HoldfastError))
+                # Errors of Holdfast explain themselves in a line; other errors need their traceback.
+                log.error(
+                    "the worker stops because of an error: %s", error, exc_info=not isinstance(error, HoldfastError)
+                )
                 self._failure = error
             finally:
                 self._close()
 
     def _guard(self, tx: Transaction) -> None:
-        """A worker that lost its exclusive name schedules nothing."""
-        if self.exclusive is not None or self.runtime.settings.solo:
+        """Raise if the worker has lost its exclusive name: then it must not claim slots."""
+        if self.exclusive is not None or self.runtime.settings.single_process:
             workers.require(tx, self.id)
 
     def _finished(self) -> bool:
@@ -264,17 +267,17 @@ class Worker:
 
     # Notifications
 
-    def _heard(self, names: set[str], ended: list[str]) -> None:
+    def _on_commit(self, names: set[str], ended: list[str]) -> None:
         if "" in names or not names.isdisjoint(self.served):
-            self._loop.look(steered=OPERATIONS in names)
+            self._loop.want_claim(bulk_now=OPERATIONS in names)
         if not names.isdisjoint(("cancels", "drains", "")):
             self._orchestrator.signal.set()
-        self._orchestrator.heard(names, ended)
+        self._orchestrator.on_commit(names, ended)
         if ended and self.orchestrates:
             self._rollup.ended()
 
     def _chore(self) -> None:
-        """Maintenance between two ticks."""
+        """Do maintenance work between two ticks of the orchestrator."""
         self._follow_declarations()
         self.runtime.store.counters.flush()
         if not self.orchestrates:
@@ -283,7 +286,7 @@ class Worker:
             task.tick()
 
     def _follow_declarations(self) -> None:
-        """Serve jobs, builds and schedules that were declared after the start, as in a notebook."""
+        """Start serving jobs, builds and schedules that were declared after the start, as in a notebook."""
         runtime, known = self.runtime, self._count_declared()
         if known == self._known:
             return
@@ -293,44 +296,44 @@ class Worker:
             self.served[:] = _served(self.queues)
         registration.update(runtime, self)
         self._known = known
-        self._loop.look()
+        self._loop.want_claim()
 
     def _count_declared(self) -> tuple[int, int]:
-        """A value that changes whenever a job, a build, a pipeline or a schedule is declared."""
+        """Return a value that changes whenever a job, build, pipeline or schedule is declared."""
         return self.runtime.jobs.declared, len(self.declarations.schedules)
 
     def _on_pulse(self, pulse: Pulse) -> None:
         if pulse.ready:
-            self._loop.look()
+            self._loop.want_claim()
         if pulse.cancels:
             self._cancel_requested()
         if pulse.drains and not self._stopping.is_set():
-            log.info("worker %s was asked to drain: it claims no more, finishes what it has, and ends", self.id)
+            log.info("worker %s was asked to drain: it finishes its runs, claims no more, and stops", self.id)
             self.drained = True
             self.request_stop()
 
     def _cancel_requested(self) -> None:
         for row in self.runtime.read(lambda tx: tx.all("find_cancels", holder=self.id)):
-            running = self.in_flight.get(row["run_id"], row["attempt"])
+            running = self.in_flight.get(row["run_id"], row["claim"])
             if running is not None:
                 running.stop("cancel", row["cancel_reason"] or "cancelled")
 
-    # Leases that were lost, or soon will be
+    # Leases that were lost or are about to be lost
 
-    def _taken(self, running: RunInFlight) -> None:
+    def _taken_over(self, running: RunInFlight) -> None:
         if running.executing and not running.can_be_killed:
-            self._unsafe(f"run {running.lease.run_id} was taken over, and its function did not stop")
+            self._unsafe(f"run {running.lease.run_id} was taken over, but its function is still executing")
 
-    def _unsafe(self, why: str) -> None:
-        if self.restart is not None and self.in_flight.guardian.board is not None:
-            self.in_flight.guardian.close()  # first, so that it does not kill this process as well
-            log.error("worker %s ends at once and starts again: %s", self.id, why)
+    def _unsafe(self, reason: str) -> None:
+        if self.restart is not None and self.in_flight.guardian.memory is not None:
+            self.in_flight.guardian.close()  # first, so that the guardian does not kill this process as well
+            log.error("restarting worker %s at once: %s", self.id, reason)
             self.restart()
 
-    # The end
+    # Stopping
 
     def _nothing_left(self) -> bool:
-        """For `drain`: whether nothing is ready or due for us, nor can be once an orchestrator has looked."""
+        """For `drain`: whether no run that this worker could execute is ready, due, or waiting to be promoted."""
         try:
             left = self.runtime.read(
                 lambda tx: tx.one("anything_left", queues=self.served, jobs=self.runtime.jobs.served(), now=tx.now)
@@ -349,8 +352,8 @@ class Worker:
 
     def _close(self) -> None:
         self._scheduler.close()
-        for running in self.in_flight.all():  # only where an error stopped us
-            running.stop("lost", "its worker has stopped")
+        for running in self.in_flight.all():  # there are some only if an error stopped the worker
+            running.stop("lost", "the worker has stopped")
         self._stopped.set()
         self._orchestrator.signal.set()
         self._leave()
@@ -366,7 +369,7 @@ class Worker:
         try:
             self.runtime.do(lambda tx: workers.remove(tx, self.id))
         except Exception as error:
-            log.warning("the worker's row could not be removed: %s", error)
+            log.warning("could not remove the row of worker %s: %s", self.id, error)
         self._lock.close()
 
 
@@ -377,18 +380,18 @@ def _contended(runtime: Runtime, event_buffer: EventBuffer, error: StoreBusy) ->
 def _check_role(worker: Worker, queues: Sequence[str] | None, concurrency: int | None) -> None:
     """Refuse an unknown role, and one that contradicts the other arguments."""
     if worker.role not in ROLES:
-        raise InvalidPolicy(f"role is one of {', '.join(ROLES)}, not {worker.role!r}")
-    if worker.runtime.settings.solo and worker.role != "both":
-        raise InvalidPolicy("solo is one process alone: it works and orchestrates")
+        raise InvalidPolicy(f"role must be one of {', '.join(ROLES)}, not {worker.role!r}")
+    if worker.runtime.settings.single_process and worker.role != "both":
+        raise InvalidPolicy("with single_process, the one worker must also orchestrate: role must be 'both'")
     if not worker.claims and (queues is not None or concurrency is not None or worker.drain):
-        raise InvalidPolicy("an orchestrator claims nothing: it takes no queues, no concurrency and no drain")
+        raise InvalidPolicy("role 'orchestrator' claims no runs: queues, concurrency and drain can't be given")
 
 
 def _named(queues: Sequence[str]) -> list[str]:
-    """The queues that were named; a text is one name, not its letters."""
+    """Return the given queue names as a list. A string is one name."""
     names = [queues] if isinstance(queues, str) else list(queues) if isinstance(queues, Iterable) else []
     if not names:
-        raise InvalidPolicy(f"queues are the names of at least one queue, not {queues!r}")
+        raise InvalidPolicy(f"queues must name at least one queue, not {queues!r}")
     for name in names:
         check_name(name, what="each of queues")
     return names
@@ -399,8 +402,10 @@ def _served(queues: Sequence[str]) -> list[str]:
 
 
 def _queues(runtime: Runtime) -> list[str]:
-    """What a worker serves that was not told: the setting; if that is not set either, `default` and what the builds of
-    this application are queued in. Those come first: others wait for them."""
+    """Return the queues to serve by default: those of the settings if set, else `default` and the queues of builds.
+
+    The queues of builds come first, because other runs wait for builds.
+    """
     if "queues" in runtime.settings.model_fields_set:
         return list(runtime.settings.queues)
     builds = {job.options.queue for job in map(runtime.jobs.get, runtime.jobs) if isinstance(job, BuildJob)}

@@ -1,6 +1,6 @@
 """ade_engine: turns messy spreadsheets into one normalised workbook, by rules written in Python.
 
-What a configuration imports is here; `python -m ade_engine` runs it.
+Configurations import the names listed here; `python -m ade_engine` is the command line.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`python -m ade_engine`."""
+"""Entry point of `python -m ade_engine`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The best assignment overall: at most one column to a field and one field to a column, with the highest sum."""
+"""Assignment: gives each field at most one column and each column at most one field, with the highest total score."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ THOUSANDTHS = 1000
 
 
 def assign(scores: Sequence[Sequence[float | None]]) -> list[int | None]:
-    """For each field (a line of scores, one per column; None = can't be) its column.
+    """Return the column of each field, or None. Each field has a line of scores, one per column; None means impossible.
 
-    Whole numbers make it exact: of two assignments with the same sum, the one with the columns further left is taken.
+    Scores become integers so that sums are exact. Of two assignments with the same sum, the leftmost columns win.
     """
     if not scores or not scores[0]:
         return [None] * len(scores)
     fields, columns = len(scores), len(scores[0])
     scale = columns * fields + 1
-    # One column more per field stands for "none", which is worth nothing.
+    # One extra column per field stands for "no column", which scores zero.
     costs = [
         [
             -(round(score * THOUSANDTHS) * scale + columns - column) if score is not None else 1
@@ -33,7 +33,7 @@ def assign(scores: Sequence[Sequence[float | None]]) -> list[int | None]:
 
 
 def hungarian(costs: list[list[int]]) -> list[int]:
-    """The columns, one per line, that cost the least together. There are at least as many columns as lines."""
+    """Return one column per line with the least total cost. There must be at least as many columns as lines."""
     lines, columns = len(costs), len(costs[0])
     line_price, column_price = [0] * (lines + 1), [0] * (columns + 1)
     taken_by, came_from = [0] * (columns + 1), [0] * (columns + 1)

@@ -1,4 +1,4 @@
-"""Cells of a sheet and the texts they share, read from XML as a stream."""
+"""Cells: reads the cells of a sheet, and the shared strings of a workbook, from XML as a stream."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LETTERS: dict[str, int] = {}
 
 
 class CellReader:
-    """Takes the events of the parser and makes lines of them; rows without values make none."""
+    """Turns the parser's events into lines; rows without values are left out."""
 
     def __init__(
         self,
@@ -27,13 +27,13 @@ class CellReader:
         epoch: datetime,
         date_styles: frozenset[int],
         duration_styles: frozenset[int],
-        most_characters: int,
+        max_characters: int,
     ) -> None:
         self.strings = strings
         self.epoch = epoch
         self.date_styles = date_styles
         self.duration_styles = duration_styles
-        self.most_characters = most_characters
+        self.max_characters = max_characters
         self.parser = expat.ParserCreate()
         self.parser.buffer_text = True
         self.parser.StartElementHandler = self.root
@@ -43,15 +43,15 @@ class CellReader:
         self.text: list[str] = []
         self.kind, self.style = "n", 0
         self.length = 0
-        self.phonetic = False  # inside a guide to pronunciation, which is no part of the text
+        self.phonetic = False  # inside a pronunciation guide, which is not part of the text
 
-    def taken(self) -> list[Line]:
-        """The lines that are ready; they are the caller's now."""
+    def take_lines(self) -> list[Line]:
+        """Return the complete lines, and forget them."""
         lines, self.lines = self.lines, []
         return lines
 
     def root(self, tag: str, attributes: dict[str, str]) -> None:
-        """The first element tells the prefix that all the others bear."""
+        """Take the namespace prefix of all elements from the first one."""
         prefix = tag.rpartition(":")[0]
         prefix = prefix and prefix + ":"
         self.tag_row, self.tag_cell, self.tag_value = prefix + "row", prefix + "c", prefix + "v"
@@ -81,15 +81,15 @@ class CellReader:
         self.column = 0
         self.row = max(self.row + 1, int(number) if number and number.isdigit() and len(number) < 10 else 0)
         if self.row > LAST_ROW:
-            raise InputError("input_damaged", f"a row has the number {self.row}, more than a sheet can have")
+            raise InputError("input_damaged", f"row number {self.row} is more than a sheet can have")
 
     def data(self, text: str) -> None:
         self.length += len(text)
-        if self.length > self.most_characters:
+        if self.length > self.max_characters:
             raise exceeded(
                 "max_cell_characters",
-                self.most_characters,
-                f"a cell of row {self.row} has too many characters",
+                self.max_characters,
+                f"a cell in row {self.row} has too many characters",
                 row=self.row,
             )
         self.text.append(text)
@@ -105,7 +105,7 @@ class CellReader:
                     value = self.value("".join(self.text))
                 except (ValueError, IndexError, OverflowError) as error:
                     raise InputError(
-                        "input_damaged", f"a cell of row {self.row} can't be read: {error}", row=self.row
+                        "input_damaged", f"a cell in row {self.row} can't be read: {error}", row=self.row
                     ) from error
                 if value is not None:
                     missing = self.column - len(self.cells)
@@ -129,8 +129,8 @@ class CellReader:
         if kind == "b":
             return text.strip() not in ("0", "false")
         if kind == "d":
-            found: Value = from_ISO8601(text)
-            return found
+            moment: Value = from_ISO8601(text)
+            return moment
         return clean(text)
 
     def number(self, text: str) -> Value:
@@ -145,7 +145,7 @@ class CellReader:
 
 
 def column_of(reference: str) -> int:
-    """`AB12` → 28."""
+    """Return the column number of a cell reference: `AB12` → 28."""
     letters = reference.rstrip("0123456789")
     number = LETTERS.get(letters)
     if number is None:
@@ -153,20 +153,20 @@ def column_of(reference: str) -> int:
         for sign in letters[:4]:
             number = number * 26 + ord(sign) - 64
         if not letters.isascii() or not letters.isupper() or not 1 <= number <= LAST_COLUMN:
-            raise InputError("input_damaged", f"{reference[:20]!r} is no cell")
+            raise InputError("input_damaged", f"{reference[:20]!r} is not a cell reference")
         LETTERS[letters] = number
     return number
 
 
 def clean(text: str) -> str | None:
-    """A text without the escapes of line ends; nothing if it is blank."""
+    """Replace escaped line ends and tabs; None if the text is blank."""
     if "_x000" in text:
         text = text.replace("_x000D_", "\r").replace("_x000A_", "\n").replace("_x0009_", "\t")
     return text if text.strip() else None
 
 
 def read_strings(source: IO[bytes], limits: Limits) -> list[str]:
-    """All the texts that cells share; the blank ones as empty texts."""
+    """Return all shared strings; blank ones as empty strings."""
     strings: list[str] = []
     parts: list[str] = []
     parser = expat.ParserCreate()
@@ -187,7 +187,9 @@ def read_strings(source: IO[bytes], limits: Limits) -> list[str]:
         length[0] += len(text)
         if length[0] > limits.max_cell_characters:
             raise exceeded(
-                "max_cell_characters", limits.max_cell_characters, "a text of the workbook has too many characters"
+                "max_cell_characters",
+                limits.max_cell_characters,
+                "a shared string of the workbook has too many characters",
             )
         parts.append(text)
 

@@ -1,4 +1,4 @@
-"""The command line: `run`, `check` and `version`."""
+"""Command line: `run`, `check` and `version`."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from time import monotonic
 
 from ade_engine import __version__
 from ade_engine.errors import INTERNAL, LIMIT, EngineError, LimitExceeded
-from ade_engine.events import Events, Prints
+from ade_engine.events import Events, PrintCapture
 from ade_engine.guard import Guard, brief
 from ade_engine.limits import Limits
 from ade_engine.loading import load_rules, read_manifest
-from ade_engine.running import Order, run
+from ade_engine.running import RunOptions, run
 
 OUTPUTS = ("output.xlsx", "report.json")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Do what the arguments say; give the exit code."""
+    """Execute the command and return its exit code."""
     parser = argparse.ArgumentParser(
         prog="ade_engine", description="Turns messy spreadsheets into one normalised workbook."
     )
@@ -36,57 +36,57 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name in ("--config", "--input", "--output"):
         running.add_argument(name, type=Path, required=True)
     running.add_argument("--events-fd", type=descriptor, default=1, metavar="N|-")
-    running.add_argument("--name", help="the document's name as people know it")
+    running.add_argument("--name", help="the document's name for the report (default: the file's name)")
     for name, default in Limits.names():
         running.add_argument("--" + name.replace("_", "-"), type=whole, default=default, metavar="N")
-    given = parser.parse_args(arguments)
-    # What openpyxl warns of (unknown extensions, odd styles) is nothing that a user could mend.
+    parsed = parser.parse_args(arguments)
+    # openpyxl warns about unknown extensions and odd styles, which a user can't fix.
     warnings.simplefilter("ignore")
-    if given.command == "version":
+    if parsed.command == "version":
         sys.stdout.write(__version__ + "\n")
         return 0
-    if given.command == "check":
-        return check(given.config)
-    limits = Limits(**{name: getattr(given, name) for name, _ in Limits.names()})
-    if given.output.is_dir() and any(given.output.iterdir()):
-        running.error(f"the folder {given.output} is not empty")
-    order = Order(
-        configuration=given.config,
-        input=given.input,
-        output=given.output,
-        name=given.name or given.input.name,
+    if parsed.command == "check":
+        return check(parsed.config)
+    limits = Limits(**{name: getattr(parsed, name) for name, _ in Limits.names()})
+    if parsed.output.is_dir() and any(parsed.output.iterdir()):
+        running.error(f"the output folder {parsed.output} is not empty; give an empty or a new one")
+    options = RunOptions(
+        configuration=parsed.config,
+        input=parsed.input,
+        output=parsed.output,
+        name=parsed.name or parsed.input.name,
         limits=limits,
     )
     try:
-        private = own(given.events_fd)
+        private = reserve_descriptor(parsed.events_fd)
     except OSError as error:
-        running.error(f"descriptor {given.events_fd} can't be used: {error.strerror}")
-    return tell(order, Events(private, most=max(2, limits.max_events)))
+        running.error(f"descriptor {parsed.events_fd} can't be used: {error.strerror}")
+    return run_and_report(options, Events(private, max_events=max(2, limits.max_events)))
 
 
-def tell(order: Order, events: Events) -> int:
-    """Run the order; whatever happens, the last event says how it ended."""
+def run_and_report(options: RunOptions, events: Events) -> int:
+    """Run the engine; in every case the last event says how it ended."""
     started = monotonic()
-    prints = Prints(events)
+    prints = PrintCapture(events)
     sys.stdout = sys.stderr = prints
-    if order.limits.max_memory_bytes:
-        resource.setrlimit(resource.RLIMIT_AS, (order.limits.max_memory_bytes, order.limits.max_memory_bytes))
+    if options.limits.max_memory_bytes:
+        resource.setrlimit(resource.RLIMIT_AS, (options.limits.max_memory_bytes, options.limits.max_memory_bytes))
     try:
-        counts = run(order, events)
+        counts = run(options, events)
     except EngineError as error:
         failure = error
     except MemoryError:
-        failure = LimitExceeded("limit_memory", "the memory is used up")
+        failure = LimitExceeded("limit_memory", "the engine ran out of memory")
     except BrokenPipeError:
-        # Nobody listens any more: whoever started this run is gone.
+        # The process that started this run has ended, so nothing reads the events any more.
         return INTERNAL
     except OSError as error:
         failure = EngineError("internal_error", f"the outputs can't be written: {error.strerror or error}")
     except Exception as error:
-        failure = EngineError("internal_error", brief(error), at=place_of(error))
+        failure = EngineError("internal_error", brief(error), at=line_of(error))
     else:
         prints.close_line()
-        outputs = [{"name": name, "bytes": (order.output / name).stat().st_size} for name in OUTPUTS]
+        outputs = [{"name": name, "bytes": (options.output / name).stat().st_size} for name in OUTPUTS]
         events.end(
             "run.finished", **counts, outputs=outputs, seconds=round(monotonic() - started, 3), peak_memory_bytes=peak()
         )
@@ -99,14 +99,14 @@ def tell(order: Order, events: Events) -> int:
 
 
 def check(folder: Path) -> int:
-    """Load a configuration; print what it is, or what is wrong with it."""
+    """Load a configuration, and print its description or the reason why it does not load."""
     try:
         manifest = read_manifest(folder)
         guard = Guard(folder.resolve(), seconds=Limits().call_seconds)
         real, sys.stdout = sys.stdout, sys.stderr
         try:
             with guard.watching():
-                rules = load_rules(guard.folder, guard, engine=__version__, wanted=manifest.engine)
+                rules = load_rules(guard.folder, guard, engine=__version__, required=manifest.engine)
         finally:
             sys.stdout = real
     except EngineError as error:
@@ -121,19 +121,19 @@ def check(folder: Path) -> int:
         }
         for field in rules.fields.values()
     ]
-    found = {
+    description = {
         "name": manifest.name,
         "title": manifest.title,
         "version": manifest.version,
         "engine": __version__,
         "fields": fields,
     }
-    sys.stdout.write(json.dumps(found, ensure_ascii=False) + "\n")
+    sys.stdout.write(json.dumps(description, ensure_ascii=False) + "\n")
     return 0
 
 
-def own(number: int) -> int:
-    """A descriptor of our own for the events, which no child inherits; what is written to 1 goes to 2 from now on."""
+def reserve_descriptor(number: int) -> int:
+    """Duplicate the events descriptor so that no child inherits it, and redirect descriptor 1 to 2."""
     private = os.dup(number)
     os.set_inheritable(private, False)
     if number > 2:
@@ -156,7 +156,7 @@ def peak() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def place_of(error: BaseException) -> str | None:
+def line_of(error: BaseException) -> str | None:
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

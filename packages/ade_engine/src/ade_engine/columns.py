@@ -1,4 +1,4 @@
-"""Column: what a detector sees of one column of a table."""
+"""Column: a column of a table, as detectors see it."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ade_engine.values import Value, letter
 
 @dataclass(frozen=True)
 class Column:
-    """A column before anyone knows what it means.
+    """A column that is not mapped to a field yet.
 
-    header    what stands over it, without the unit: `Net`
-    group     what stands over several columns, this one among them: `Amount`
-    unit      the unit in its header, or in the row below it: `EUR`
+    header    its header without the unit: `Net`
+    group     the header above this and neighbouring columns: `Amount`
+    unit      the unit in its header or in the row below: `EUR`
     samples   its first values that are not blank, as they are in the file
-    rows      how many rows were looked at for them
+    rows      the number of rows that the samples were taken from
     """
 
     position: int
@@ -32,22 +32,22 @@ class Column:
 
     @property
     def letter(self) -> str:
-        """A, B … as the spreadsheet names it."""
+        """The column's letter in the spreadsheet: A, B …"""
         return letter(self.position)
 
     @property
     def title(self) -> str:
-        """The whole header, as people read it."""
+        """The whole header: `Amount / Net`."""
         return f"{self.group} / {self.header}".strip(" /") if self.group else self.header
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The normal forms of its header, alone and with its group."""
+        """The normal forms of its header, without and with its group."""
         alone, whole = normal(self.header), normal(f"{self.group} {self.header}")
         return (alone,) if alone == whole else (alone, whole)
 
     def share(self, test: Callable[[Value], bool]) -> float:
-        """How many of its samples pass a test: 0 to 1, and 0 if there are none."""
+        """Return the share of samples that pass a test, from 0 to 1; 0 if there are no samples."""
         return sum(map(test, self.samples)) / len(self.samples) if self.samples else 0.0
 
     @cached_property
@@ -62,5 +62,5 @@ class Column:
 
     @cached_property
     def texts(self) -> tuple[str, ...]:
-        """Its samples as texts."""
+        """The samples as texts."""
         return tuple(str(sample).strip() for sample in self.samples)

@@ -1,4 +1,4 @@
-"""Dates as people write them: 2026-03-01, 1.3.2026, 03/01/26, 1 March 2026, and the number that Excel keeps."""
+"""Dates: parses 2026-03-01, 1.3.2026, 03/01/26, 1 March 2026 and the serial numbers of Excel."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ FIRST_SERIAL, LAST_SERIAL = 20_000, 80_000
 
 
 def parse_date(value: Value, *, day_first: bool = True) -> date:
-    """The day in a value, or ValueError. `day_first` decides only what can be read both ways, like 03/04/2026."""
+    """Return the day in a value, or raise ValueError. `day_first` decides only ambiguous texts, like 03/04/2026."""
     if isinstance(value, datetime):
         return value.date()
     if isinstance(value, date):
@@ -42,29 +42,29 @@ def parse_date(value: Value, *, day_first: bool = True) -> date:
     if isinstance(value, (int, float)) and not isinstance(value, bool) and FIRST_SERIAL <= value <= LAST_SERIAL:
         return date(1899, 12, 30) + timedelta(days=int(value))
     if isinstance(value, str):
-        found = parts(value.strip(), day_first=day_first)
-        if found is not None:
+        year_month_day = parts(value.strip(), day_first=day_first)
+        if year_month_day is not None:
             try:
-                return date(*found)
+                return date(*year_month_day)
             except ValueError:
-                raise ValueError(f"{value[:60]!r} is not a day of the calendar") from None
+                raise ValueError(f"{value[:60]!r} is not a day in the calendar") from None
     raise ValueError(f"{str(value)[:60]!r} is not a date")
 
 
 def parts(text: str, *, day_first: bool) -> tuple[int, int, int] | None:
-    if found := YEAR_FIRST.fullmatch(text):
-        return int(found[1]), int(found[2]), int(found[3])
-    if found := YEAR_LAST.fullmatch(text):
-        first, second, year = int(found[1]), int(found[3]), full_year(found[4])
-        day, month = (first, second) if day_first or found[2] == "." else (second, first)
-        # What can't be a month is a day, whatever the column's custom is.
+    if match := YEAR_FIRST.fullmatch(text):
+        return int(match[1]), int(match[2]), int(match[3])
+    if match := YEAR_LAST.fullmatch(text):
+        first, second, year = int(match[1]), int(match[3]), full_year(match[4])
+        day, month = (first, second) if day_first or match[2] == "." else (second, first)
+        # A number above 12 can't be a month, so it is the day, even in a column with the other order.
         return (year, month, day) if month <= 12 else (year, day, month)
-    if found := COMPACT.fullmatch(text):
-        return int(found[1] + found[2]), int(found[3]), int(found[4])
-    if (found := DAY_NAME_YEAR.fullmatch(text)) and (named := month_of(found[2])):
-        return full_year(found[3]), named, int(found[1])
-    if (found := NAME_DAY_YEAR.fullmatch(text)) and (named := month_of(found[1])):
-        return full_year(found[3]), named, int(found[2])
+    if match := COMPACT.fullmatch(text):
+        return int(match[1] + match[2]), int(match[3]), int(match[4])
+    if (match := DAY_NAME_YEAR.fullmatch(text)) and (named := month_of(match[2])):
+        return full_year(match[3]), named, int(match[1])
+    if (match := NAME_DAY_YEAR.fullmatch(text)) and (named := month_of(match[1])):
+        return full_year(match[3]), named, int(match[2])
     if text.isdigit() and len(text) == 5 and FIRST_SERIAL <= int(text) <= LAST_SERIAL:
         counted = date(1899, 12, 30) + timedelta(days=int(text))
         return counted.year, counted.month, counted.day
@@ -81,7 +81,7 @@ def full_year(digits: str) -> int:
 
 
 def is_date(value: Value) -> bool:
-    """A date, or a text that can be read as one; a bare number is none."""
+    """Return whether a value is a date, or a text that can be parsed as one; a plain number is not."""
     if isinstance(value, date):
         return True
     if not isinstance(value, str) or not 6 <= len(value) <= 40 or value.isdigit():
@@ -94,10 +94,10 @@ def is_date(value: Value) -> bool:
 
 
 def guess_day_first(samples: Iterable[Value]) -> tuple[bool | None, str | None]:
-    """Whether the day comes first in a column, and the value that shows it; None when nothing does."""
+    """Return whether a column writes the day first, and a value that proves it; None if no value does."""
     for sample in samples:
-        if isinstance(sample, str) and (found := YEAR_LAST.fullmatch(sample.strip())):
-            first, mark, second = int(found[1]), found[2], int(found[3])
+        if isinstance(sample, str) and (match := YEAR_LAST.fullmatch(sample.strip())):
+            first, mark, second = int(match[1]), match[2], int(match[3])
             if mark == "." or (first > 12 >= second):
                 return True, sample.strip()
             if second > 12 >= first:

@@ -1,4 +1,4 @@
-"""Delimited texts (CSV and its cousins): encoding, delimiter and quotes are guessed, then the lines are streamed."""
+"""Delimited texts such as CSV: guesses encoding, delimiter and quote character, then streams the lines."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from ade_engine.values import Line, Value
 
 CHUNK = 1 << 20
 SAMPLE_LINES = 200
-LONGEST_LINE = 4 << 20
+MAX_LINE_LENGTH = 4 << 20
 DELIMITERS = (",", ";", "\t", "|")
-MARKS = (
+BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF32_LE, "utf-32"),
     (codecs.BOM_UTF32_BE, "utf-32"),
@@ -33,7 +33,7 @@ def open_text(path: Path, reading: Reading, limits: Limits) -> Document:
     encoding = reading.encoding or guess_encoding(path)
     sample = read_sample(path, encoding)
     if not "".join(sample).strip():
-        raise InputError("input_empty", "the file has nothing but white space")
+        raise InputError("input_empty", "the file contains only white space")
     skipped = 0
     delimiter = reading.delimiter
     if sample[0].strip("\ufeff\r\n").lower().startswith("sep=") and len(sample[0].strip("\ufeff\r\n")) == 5:
@@ -54,14 +54,14 @@ def open_text(path: Path, reading: Reading, limits: Limits) -> Document:
 
 
 def guess_encoding(path: Path) -> str:
-    """A byte order mark tells; else UTF-8 if the whole file is that; else the old Western one."""
+    """Return the encoding of the byte order mark, else UTF-8 if the whole file is valid, else a Western one."""
     with path.open("rb") as file:
         head = file.read(4096)
-        for mark, encoding in MARKS:
+        for mark, encoding in BYTE_ORDER_MARKS:
             if head.startswith(mark):
                 return encoding
         if b"\x00" in head:
-            return wide(head)
+            return guess_utf_16(head)
         file.seek(0)
         decoder = codecs.getincrementaldecoder("utf-8")()
         western = True
@@ -79,8 +79,8 @@ def guess_encoding(path: Path) -> str:
     return "cp1252" if western else "latin-1"
 
 
-def wide(head: bytes) -> str:
-    """UTF-16 without a mark shows as every second byte zero."""
+def guess_utf_16(head: bytes) -> str:
+    """Recognise UTF-16 without a byte order mark by its zeros in every second byte."""
     even, odd = head[0::2].count(0), head[1::2].count(0)
     half = len(head) // 2
     if odd > 0.4 * half and even < 0.1 * half:
@@ -99,7 +99,7 @@ def refuse_binary(chunk: bytes) -> None:
 
 
 def not_text() -> InputError:
-    return InputError("input_not_a_spreadsheet", "the file is neither a workbook nor a text")
+    return InputError("input_not_a_spreadsheet", "the file is neither a workbook nor a text file")
 
 
 def read_sample(path: Path, encoding: str) -> list[str]:
@@ -108,18 +108,18 @@ def read_sample(path: Path, encoding: str) -> list[str]:
             lines = (text.readline(65_536) for _ in range(SAMPLE_LINES))
             return [line for line in lines if line]
     except UnicodeError as error:
-        raise InputError("input_damaged", f"the text is not {encoding}: {error}") from error
+        raise InputError("input_damaged", f"the file is not encoded in {encoding}: {error}") from error
 
 
 def guess_quote(sample: list[str]) -> str:
-    """A double quote, unless only single ones stand around fields."""
+    """Return the double quote, unless fields are quoted only by single ones."""
     text = "".join(sample)
     single = sum(text.count(f"{mark}'") for mark in DELIMITERS)
     return "'" if single > 2 and '"' not in text and single >= text.count("'") / 4 else '"'
 
 
 def guess_delimiter(sample: list[str], quote: str) -> str:
-    """The one that parts the most lines into the same number of fields, then into the most fields."""
+    """Return the delimiter that splits the most lines into the same number of fields, preferring more fields."""
     best, chosen = (0.0, 0), ","
     for delimiter in DELIMITERS:
         if not any(delimiter in line for line in sample):
@@ -131,19 +131,19 @@ def guess_delimiter(sample: list[str], quote: str) -> str:
         except csv.Error:
             continue
         total = sum(counts.values())
-        parted = {width: count for width, count in counts.items() if width > 1}
-        if parted:
-            width = max(parted, key=lambda one: (parted[one], one))
-            if (score := (round(parted[width] / total, 2), width)) > best:
+        split = {width: count for width, count in counts.items() if width > 1}
+        if split:
+            width = max(split, key=lambda one: (split[one], one))
+            if (score := (round(split[width] / total, 2), width)) > best:
                 best, chosen = score, delimiter
     return chosen
 
 
 def rows(
-    text: io.TextIOWrapper, delimiter: str, quote: str, skipped: int, limits: Limits, tell: object
+    text: io.TextIOWrapper, delimiter: str, quote: str, skipped: int, limits: Limits, on_progress: object
 ) -> Iterator[Line]:
     csv.field_size_limit(limits.max_cell_characters)
-    reader = csv.reader(physical(text, tell), delimiter=delimiter, quotechar=quote)
+    reader = csv.reader(physical_lines(text, on_progress), delimiter=delimiter, quotechar=quote)
     number = 0
     try:
         for number, fields in enumerate(reader, start=1):
@@ -156,7 +156,7 @@ def rows(
             raise exceeded(
                 "max_cell_characters",
                 limits.max_cell_characters,
-                f"a field of row {number + 1} is too long; perhaps a quote never closes",
+                f"a field in row {number + 1} is too long, perhaps because a closing quote is missing",
                 row=number + 1,
             ) from error
         raise InputError("input_damaged", f"row {number + 1} can't be read: {error}", row=number + 1) from error
@@ -166,15 +166,15 @@ def rows(
         ) from error
 
 
-def physical(text: io.TextIOWrapper, tell: object) -> Iterator[str]:
-    """Lines of the file; one without an end would fill the memory."""
+def physical_lines(text: io.TextIOWrapper, on_progress: object) -> Iterator[str]:
+    """Yield the lines of the file, limited in length so that a file without line ends can't fill the memory."""
     count = 0
-    while line := text.readline(LONGEST_LINE + 1):
-        if len(line) > LONGEST_LINE:
-            raise exceeded("max_cell_characters", LONGEST_LINE, f"line {count + 1} has too many characters")
+    while line := text.readline(MAX_LINE_LENGTH + 1):
+        if len(line) > MAX_LINE_LENGTH:
+            raise exceeded("max_cell_characters", MAX_LINE_LENGTH, f"line {count + 1} has too many characters")
         count += 1
-        if count % 1000 == 0 and callable(tell):
-            tell()
+        if count % 1000 == 0 and callable(on_progress):
+            on_progress()
         yield line
 
 

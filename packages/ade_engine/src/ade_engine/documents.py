@@ -1,4 +1,4 @@
-"""Documents: what a file is, told from its content, never from its name."""
+"""Documents: opens a file by its content, never by its name."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ade_engine.sheets import Document
 
 ZIP, OLE = b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
-OTHERS = {
+OTHER_FORMATS = {
     b"%PDF": "a PDF",
     b"\x89PNG": "an image",
     b"\xff\xd8\xff": "an image",
     b"GIF8": "an image",
-    b"{\\rtf": "an RTF text",
+    b"{\\rtf": "an RTF document",
     b"\x1f\x8b": "a gzip archive",
     b"7z\xbc\xaf": "a 7z archive",
     b"Rar!": "a RAR archive",
@@ -29,7 +29,7 @@ MARKUP = ("<!doctype html", "<html", "<?xml", "<table")
 
 
 def open_document(path: Path, reading: Reading, limits: Limits) -> Document:
-    """Open a document, or raise InputError with a code that says what is wrong with it."""
+    """Open a document, or raise InputError with the reason why it can't be read."""
     try:
         size = path.stat().st_size
         with path.open("rb") as file:
@@ -44,12 +44,12 @@ def open_document(path: Path, reading: Reading, limits: Limits) -> Document:
         return workbooks.open_workbook(path, reading, limits)
     if head.startswith(OLE):
         raise old_or_encrypted(path)
-    for magic, what in OTHERS.items():
+    for magic, name in OTHER_FORMATS.items():
         if head.startswith(magic):
-            raise InputError("input_not_a_spreadsheet", f"the file is {what}, not a spreadsheet")
+            raise InputError("input_not_a_spreadsheet", f"the file is {name}, not a spreadsheet")
     if head.lstrip(b"\xef\xbb\xbf \t\r\n")[:20].decode("latin-1").lower().startswith(MARKUP):
         raise InputError(
-            "input_not_a_spreadsheet", "the file is HTML or XML, whatever its name says; save it as .xlsx or .csv"
+            "input_not_a_spreadsheet", "the file is HTML or XML, despite its name; save it as .xlsx or .csv"
         )
     return delimited.open_text(path, reading, limits)
 
@@ -58,6 +58,6 @@ def old_or_encrypted(path: Path) -> InputError:
     with path.open("rb") as file:
         while chunk := file.read(1 << 20):
             if ENCRYPTED in chunk:
-                return InputError("input_encrypted", "the workbook is protected with a password; save it without one")
+                return InputError("input_encrypted", "the workbook is protected by a password; save it without one")
             file.seek(-64, 1) if len(chunk) == 1 << 20 else None
-    return InputError("input_not_supported", "the workbook is of the old kind (.xls); save it as .xlsx")
+    return InputError("input_not_supported", "the workbook has the old format (.xls); save it as .xlsx")

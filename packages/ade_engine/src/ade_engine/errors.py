@@ -1,4 +1,4 @@
-"""What can go wrong, each with a code that stays, and the exit code that tells whose fault it was."""
+"""Errors: each has a stable code, and an exit code that says what caused it: input, configuration, limit or code."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ INTERNAL, USAGE, INPUT, CONFIGURATION, LIMIT, CODE = 1, 2, 3, 4, 5, 6
 
 
 class EngineError(Exception):
-    """A run can't go on: a stable code, words for people, and details for programs."""
+    """The run can't continue: a stable code, a message for people, and details for programs."""
 
     exit_code = INTERNAL
 
@@ -18,7 +18,7 @@ class EngineError(Exception):
 
 
 class InputError(EngineError):
-    """The document can't be read as a table."""
+    """The document can't be read."""
 
     exit_code = INPUT
 
@@ -30,7 +30,7 @@ class ConfigurationError(EngineError):
 
 
 class LimitExceeded(EngineError):
-    """The document is larger than this run may be."""
+    """The document or the run exceeds a limit."""
 
     exit_code = LIMIT
 

@@ -1,4 +1,4 @@
-"""Events: what a run tells while it goes, one JSON object per line, on a descriptor that nothing else writes to."""
+"""Events: reports a run's progress as one JSON object per line, on a descriptor reserved for it."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ import json
 import os
 from datetime import UTC, datetime
 
-LONGEST = 16_384
+MAX_EVENT_BYTES = 16_384
 LOG_LINES, LOG_LENGTH = 200, 500
 
 
 class Events:
-    """Writes numbered events. The last one always fits, however many there were before."""
+    """Writes numbered events, at most `max_events`; the last one is always written."""
 
-    def __init__(self, descriptor: int, *, most: int) -> None:
+    def __init__(self, descriptor: int, *, max_events: int) -> None:
         self.descriptor = descriptor
-        self.most = most
+        self.max_events = max_events
         self.sequence = 0
         self.left_out = 0
 
     def emit(self, event: str, **fields: object) -> None:
-        """Write an event, unless there were too many."""
-        if self.sequence >= self.most - 1:
+        """Write an event, unless the maximum is reached."""
+        if self.sequence >= self.max_events - 1:
             self.left_out += 1
             return
         self.write(event, fields)
@@ -33,10 +33,10 @@ class Events:
 
     def write(self, event: str, fields: dict[str, object]) -> None:
         self.sequence += 1
-        whole = {"event": event, "sequence": self.sequence, "at": datetime.now(UTC).isoformat(timespec="milliseconds")}
-        line = encoded(whole | fields)
-        if len(line) > LONGEST:
-            line = encoded(whole | {name: shortened(value) for name, value in fields.items()})
+        common = {"event": event, "sequence": self.sequence, "at": datetime.now(UTC).isoformat(timespec="milliseconds")}
+        line = encoded(common | fields)
+        if len(line) > MAX_EVENT_BYTES:
+            line = encoded(common | {name: shortened(value) for name, value in fields.items()})
         while line:
             line = line[os.write(self.descriptor, line) :]
 
@@ -46,7 +46,7 @@ def encoded(event: dict[str, object]) -> bytes:
 
 
 def shortened(value: object) -> object:
-    """A field that made the line too long."""
+    """Shorten the value of a field in an event that is too long."""
     if isinstance(value, str):
         return value[:1000]
     if isinstance(value, (list, tuple)):
@@ -56,8 +56,8 @@ def shortened(value: object) -> object:
     return value
 
 
-class Prints(io.TextIOBase):
-    """Stands in for stdout and stderr: what the configuration's code prints becomes `log` events, up to a number."""
+class PrintCapture(io.TextIOBase):
+    """Replaces stdout and stderr: lines that the configuration's code prints become `log` events, up to a maximum."""
 
     def __init__(self, events: Events) -> None:
         self.events = events
@@ -65,12 +65,12 @@ class Prints(io.TextIOBase):
         self.lines = 0
 
     def writable(self) -> bool:
-        """Always."""
+        """Return True, as text streams must."""
         return True
 
     def write(self, text: str) -> int:
-        """Take a text; every line that is whole is an event."""
-        # A line without an end must not fill the memory.
+        """Log each complete line; keep the rest until its line ends."""
+        # Cut the text, so that a line without an end can't fill the memory.
         *lines, rest = (self.rest + text[: LOG_LENGTH * LOG_LINES]).split("\n")
         self.rest = rest[:LOG_LENGTH]
         for line in lines:
@@ -78,7 +78,7 @@ class Prints(io.TextIOBase):
         return len(text)
 
     def close_line(self) -> None:
-        """What was printed without an end is a line too."""
+        """Log the last line if it has no line end."""
         if self.rest:
             self.log(self.rest)
             self.rest = ""
@@ -88,4 +88,4 @@ class Prints(io.TextIOBase):
         if self.lines <= LOG_LINES:
             self.events.emit("log", text=line[:LOG_LENGTH])
         elif self.lines == LOG_LINES + 1:
-            self.events.emit("log", text=f"… what is printed after {LOG_LINES} lines is left out")
+            self.events.emit("log", text=f"… output after {LOG_LINES} lines is left out")

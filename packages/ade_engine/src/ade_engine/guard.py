@@ -1,4 +1,4 @@
-"""Guard: every call of a configuration's code goes through here, so that its errors have a name, a place and an end."""
+"""Guard: calls a configuration's code, names function and row in its errors, and stops calls that take too long."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from ade_engine.rules import Step
 
 
 class BadValue(Exception):
-    """The code says that a value is bad: the row is rejected, the run goes on."""
+    """The code refuses a value: the row is rejected, and the run continues."""
 
 
 class TooSlow(BaseException):
-    """One call took too long. Not an Exception, so that the code's own `except Exception` lets it pass."""
+    """One call took too long. A BaseException, so that the code's own `except Exception` does not catch it."""
 
 
 class Guard:
-    """Calls the code of one configuration. `seconds` = 0: no call is too slow."""
+    """Calls the code of one configuration. With `seconds=0` a call may take any time."""
 
     def __init__(self, folder: Path, *, seconds: float) -> None:
         self.folder = folder
@@ -34,61 +34,63 @@ class Guard:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """While this lasts, a call that takes too long is stopped from within. Main thread only."""
+        """Interrupt calls that take too long inside this `with` block. Works only in the main thread."""
         if not self.seconds:
             yield
             return
-        before = signal.signal(signal.SIGALRM, self.tick)
-        pace = min(0.5, self.seconds / 4)
-        signal.setitimer(signal.ITIMER_REAL, pace, pace)
+        previous = signal.signal(signal.SIGALRM, self.tick)
+        interval = min(0.5, self.seconds / 4)
+        signal.setitimer(signal.ITIMER_REAL, interval, interval)
         try:
             yield
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
-            signal.signal(signal.SIGALRM, before)
+            signal.signal(signal.SIGALRM, previous)
 
     def tick(self, number: int, frame: FrameType | None) -> None:
         if self.started and monotonic() - self.started > self.seconds:
             raise TooSlow
 
-    def call(self, what: str, field: str | None, step: Step, place: tuple[str, int] | None, *arguments: object) -> Any:
-        """The code's answer; BadValue if it raised ValueError; CodeError with its name and place for anything else."""
+    def call(
+        self, kind: str, field: str | None, step: Step, location: tuple[str, int] | None, *arguments: object
+    ) -> Any:
+        """Call the code and return its result; raise BadValue for a ValueError, CodeError for any other exception."""
         self.started = monotonic()
         try:
             return step.function(*arguments)
         except (ValueError, InvalidOperation) as error:
-            if what != "detector":
+            if kind != "detector":
                 raise BadValue(brief(error)) from error
-            raise self.failed(error, what, field, step, place) from error
+            raise self.failed(error, kind, field, step, location) from error
         except (KeyboardInterrupt, EngineError):
             raise
         except BaseException as error:
             self.started = 0.0
-            raise self.failed(error, what, field, step, place) from error
+            raise self.failed(error, kind, field, step, location) from error
         finally:
             self.started = 0.0
 
     def failed(
-        self, error: BaseException, what: str, field: str | None, step: Step, place: tuple[str, int] | None
+        self, error: BaseException, kind: str, field: str | None, step: Step, location: tuple[str, int] | None
     ) -> EngineError:
-        name = f"{what} {step.name}" + (f" of field {field}" if field else "")
-        where = f", in row {place[1]} of sheet {place[0]!r}" if place else ""
+        name = f"{kind} {step.name}" + (f" of field {field}" if field else "")
+        where = f", in row {location[1]} of sheet {location[0]!r}" if location else ""
         details = {
-            "kind": what,
+            "kind": kind,
             "function": step.name,
             "field": field,
             "at": self.line_of(error),
-            "sheet": place and place[0],
-            "row": place and place[1],
+            "sheet": location and location[0],
+            "row": location and location[1],
         }
         if isinstance(error, TooSlow):
             return CodeError("code_too_slow", f"{name} took longer than {self.seconds:g} s{where}", **details)
         if isinstance(error, MemoryError):
-            return LimitExceeded("limit_memory", f"{name} used up the memory{where}", **details)
+            return LimitExceeded("limit_memory", f"{name} ran out of memory{where}", **details)
         return CodeError("code_raised", f"{name} raised {brief(error)}{where}", **details)
 
     def line_of(self, error: BaseException) -> str | None:
-        """The last line of the configuration's own files in the traceback: `rules.py:12`."""
+        """Return the last line of the traceback that is in the configuration's own files: `rules.py:12`."""
         for frame in reversed(traceback.extract_tb(error.__traceback__)):
             path = Path(frame.filename)
             if path.is_relative_to(self.folder):
@@ -97,11 +99,11 @@ class Guard:
 
 
 def brief(error: BaseException) -> str:
-    """An error in one short line."""
+    """Describe an error in one short line."""
     try:
-        words = " ".join(str(error).split())[:300]
+        message = " ".join(str(error).split())[:300]
     except Exception:
-        words = ""
-    if isinstance(error, ValueError) and words:
-        return words
-    return f"{type(error).__name__}: {words}" if words else type(error).__name__
+        message = ""
+    if isinstance(error, ValueError) and message:
+        return message
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__

@@ -1,8 +1,8 @@
-"""Header rows: which line of a sheet (or which two or three) says what the columns below it are.
+"""Header rows: finds the line of a sheet, or the two or three lines, that name the columns of a table.
 
-A candidate is judged by what it says (texts, all different), by what the configuration recognises in it, and by what
-stands below it (values in the same columns, numbers and dates under words). The first good one wins, so that a
-small table above a large one is found too.
+A candidate scores for its texts (short and all different), for the fields that the configuration recognises in them,
+and for the lines below it (values in the same columns, numbers and dates under texts). The first good candidate wins,
+so that a small table above a large one is found, too.
 """
 
 from __future__ import annotations
@@ -17,16 +17,17 @@ from ade_engine.texts import normal, split_unit, unit_of
 from ade_engine.values import Line, Value
 
 Recognise = Callable[[tuple[str, ...]], int]
-DEPTH = 3
-BELOW = 8
-LONGEST = 80
-GOOD = 0.6
-LEAST = 3.5
+MAX_HEADER_LINES = 3
+LINES_BELOW = 8
+MAX_LABEL_LENGTH = 80
+GOOD_SHARE = 0.6
+"""The share of the best score from which on a candidate is good."""
+MIN_SCORE = 3.5
 
 
 @dataclass(frozen=True)
 class Label:
-    """What stands over one column."""
+    """The header of one column."""
 
     position: int
     header: str
@@ -36,7 +37,7 @@ class Label:
 
 @dataclass(frozen=True)
 class Header:
-    """The header lines of a table: `first` to `last` in the window, with the line of units, if there is one."""
+    """The header lines of a table: `first` to `last` in the window, including a line of units if there is one."""
 
     first: int
     last: int
@@ -45,18 +46,18 @@ class Header:
 
 
 def find_header(window: Sequence[Line], recognise: Recognise) -> Header | None:
-    """The header that comes first in a window of lines, or None."""
+    """Return the first good header in a window of lines, or None."""
     candidates = [
         made
         for first in range(len(window))
-        for depth in range(1, DEPTH + 1)
-        if (made := candidate(window, first, depth, recognise)) is not None and made.score >= LEAST
+        for depth in range(1, MAX_HEADER_LINES + 1)
+        if (made := candidate(window, first, depth, recognise)) is not None and made.score >= MIN_SCORE
     ]
     if not candidates:
         return None
-    good = GOOD * max(one.score for one in candidates)
+    good = GOOD_SHARE * max(one.score for one in candidates)
     first = next(one for one in candidates if one.score >= good)
-    # A group line above, or the leaf line below, may make a better one of it.
+    # The same header may score better together with a group line above it or a line below it.
     near = [one for one in candidates if one.first <= first.last + 1 and one.last >= first.first]
     best = max(near, key=lambda one: one.score)
     return best if best.score > first.score else first
@@ -64,7 +65,7 @@ def find_header(window: Sequence[Line], recognise: Recognise) -> Header | None:
 
 def candidate(window: Sequence[Line], first: int, depth: int, recognise: Recognise) -> Header | None:
     last = first + depth - 1
-    if last >= len(window) or not together(window[first : last + 1]):
+    if last >= len(window) or not are_consecutive(window[first : last + 1]):
         return None
     lines = window[first : last + 1]
     if not all(map(is_words, lines)) or (depth > 1 and not all(map(is_group, lines[:-1]))):
@@ -72,12 +73,12 @@ def candidate(window: Sequence[Line], first: int, depth: int, recognise: Recogni
     labels = labels_of(lines)
     if len(labels) < 2 and max(len(line.cells) for line in window) > 1:
         return None
-    below = window[last + 1 : last + 1 + BELOW]
+    below = window[last + 1 : last + 1 + LINES_BELOW]
     if below and below[0].number == lines[-1].number + 1 and is_units(below[0]):
         labels = with_units(labels, below[0])
         last, below = last + 1, below[1:]
-    score = judge(labels, below, recognise)
-    # A label that stands in both lines was merged over them: they belong together.
+    score = score_of(labels, below, recognise)
+    # A label that is in both lines was merged over them, so the lines belong together.
     joined = any(
         value is not None and value == lower.at(position)
         for upper, lower in pairwise(lines)
@@ -86,34 +87,34 @@ def candidate(window: Sequence[Line], first: int, depth: int, recognise: Recogni
     return Header(first, last, labels, round(score + (0.1 if joined else -0.3 * (depth - 1)), 3))
 
 
-def together(lines: Sequence[Line]) -> bool:
+def are_consecutive(lines: Sequence[Line]) -> bool:
     return all(after.number == before.number + 1 for before, after in pairwise(lines))
 
 
 def is_words(line: Line) -> bool:
-    """Most cells are short texts that are no values; a column may bear a year."""
+    """Return whether most cells are short texts without a value; a few may be numbers, such as a year."""
     filled = [value for value in line.cells if value is not None]
     words = sum(is_label(value) for value in filled)
     return words > 0 and words >= 0.7 * len(filled)
 
 
 def is_label(value: Value) -> bool:
-    return isinstance(value, str) and len(value) <= LONGEST and not is_number(value) and not is_date(value)
+    return isinstance(value, str) and len(value) <= MAX_LABEL_LENGTH and not is_number(value) and not is_date(value)
 
 
 def is_group(line: Line) -> bool:
-    """A line over the leaf headers: several labels, or one that spans some columns but not a whole title's width."""
+    """Return whether a line can group the headers below it: it has several labels, or one over two to four columns."""
     return len(line.filled()) >= 2 or any(2 <= last - first + 1 <= 4 for first, last in line.spans.items())
 
 
 def is_units(line: Line) -> bool:
-    """Nothing but units: (EUR), %, hrs."""
+    """Return whether a line holds only units: (EUR), %, hrs."""
     filled = [value for value in line.cells if value is not None]
     return bool(filled) and all(isinstance(value, str) and unit_of(value) is not None for value in filled)
 
 
 def labels_of(lines: Sequence[Line]) -> tuple[Label, ...]:
-    """One label per column: the lowest text is the header, what stands over it is its group."""
+    """Return one label per column: the lowest text is the header, and the texts above it are its group."""
     width = max(len(line.cells) for line in lines)
     for line in lines:
         width = max([width, *(last + 1 for last in line.spans.values())])
@@ -126,7 +127,7 @@ def labels_of(lines: Sequence[Line]) -> tuple[Label, ...]:
             value = line.at(position)
             if value is not None:
                 carried = value
-                # A merged label covers its span; an unmerged one all that follows, if it has a leaf below it at all.
+                # A merged label covers its span; an unmerged one covers all following columns if a header is below it.
                 covers = depth < len(lines) - 1 and leaves[position] is not None and leaves[position] != value
                 until = line.spans.get(position, width if covers and not line.spans else position)
             elif position > until or leaves[position] is None:
@@ -151,16 +152,16 @@ def with_units(labels: tuple[Label, ...], line: Line) -> tuple[Label, ...]:
     )
 
 
-def judge(labels: tuple[Label, ...], below: Sequence[Line], recognise: Recognise) -> float:
-    """3 for every field recognised, and up to 6 for the looks of it and of what stands below."""
+def score_of(labels: tuple[Label, ...], below: Sequence[Line], recognise: Recognise) -> float:
+    """Return 3 points per recognised field, and up to 6 for the labels and for the values below them."""
     names = tuple(dict.fromkeys(normal(f"{one.group} {one.header}") for one in labels))
     recognised = recognise(tuple(f"{one.group}\n{one.header}" for one in labels))
     below = [line for line in below if len(line.filled()) >= min(2, len(labels))]
     if not below and recognised < 2:
         return 0.0
     positions = [one.position for one in labels]
-    kept = sum(sum(line.at(position) is not None for position in positions) for line in below)
-    support = kept / (len(below) * len(positions)) if below else 0.0
+    filled = sum(sum(line.at(position) is not None for position in positions) for line in below)
+    support = filled / (len(below) * len(positions)) if below else 0.0
     typed = sum(any(is_value(line.at(position)) for line in below) for position in positions) / len(positions)
     return 3 * recognised + len(names) / len(labels) + 2 * support + 2 * typed + min(len(labels), 10) / 10
 

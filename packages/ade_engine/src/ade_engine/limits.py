@@ -1,4 +1,4 @@
-"""Limits: how large a run may be. Each has an argument of its name (`max_rows` is `--max-rows`)."""
+"""Limits: how large a document and a run may be. Each limit is an argument of `run`: `max_rows` is `--max-rows`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MEBIBYTE = 1024 * 1024
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """The defaults hold a sheet of the largest size that Excel has, and little more."""
+    """The limits of a run; the defaults allow for the largest sheet that Excel supports."""
 
     max_input_bytes: int = 256 * MEBIBYTE
     max_expanded_bytes: int = 2048 * MEBIBYTE
@@ -28,14 +28,14 @@ class Limits:
 
     @classmethod
     def names(cls) -> Iterator[tuple[str, int]]:
-        """Every limit with its default."""
+        """Yield the name and the default of each limit."""
         for field in fields(cls):
             yield field.name, int(field.default)  # type: ignore[arg-type]
 
 
-def exceeded(limit: str, most: int, what: str, **details: object) -> LimitExceeded:
-    """The error for a limit: `limit_rows` for `max_rows`."""
+def exceeded(limit: str, maximum: int, problem: str, **details: object) -> LimitExceeded:
+    """Return the error for a limit; its code is `limit_rows` for `max_rows`."""
     code = "limit_" + limit.removeprefix("max_")
     return LimitExceeded(
-        code, f"{what}; at most {most:,} are allowed (--{limit.replace('_', '-')})", limit=most, **details
+        code, f"{problem}; at most {maximum:,} are allowed (--{limit.replace('_', '-')})", limit=maximum, **details
     )

@@ -1,4 +1,4 @@
-"""Loading a configuration: a folder with `ade.toml` and `rules.py` (or a package `rules`)."""
+"""Loading: reads a configuration, which is a folder with `ade.toml` and `rules.py` (or a package `rules`)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """How documents are to be read, where the engine's own guess is not wanted."""
+    """How to read documents; overrides the engine's own guesses."""
 
     hidden_sheets: bool = False
     encoding: str | None = None
@@ -30,7 +30,7 @@ class Reading:
 
 @dataclass(frozen=True, kw_only=True)
 class Manifest:
-    """What `ade.toml` says."""
+    """The contents of `ade.toml`."""
 
     name: str
     title: str
@@ -43,64 +43,64 @@ class Manifest:
 def read_manifest(folder: Path) -> Manifest:
     """Read and check `ade.toml`."""
     try:
-        written = tomllib.loads((folder / "ade.toml").read_text("utf-8"))
+        data = tomllib.loads((folder / "ade.toml").read_text("utf-8"))
     except FileNotFoundError:
-        raise invalid("there is no ade.toml") from None
+        raise invalid("the configuration has no file ade.toml") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
         raise invalid(f"ade.toml can't be read: {error}") from error
-    if unknown := sorted(set(written) - KNOWN):
-        raise invalid(f"ade.toml has {unknown[0]!r}, which is unknown; known: {', '.join(sorted(KNOWN))}")
-    name = word(written, "name")
+    if unknown := sorted(set(data) - KNOWN):
+        raise invalid(f"ade.toml has an unknown key {unknown[0]!r}; known keys: {', '.join(sorted(KNOWN))}")
+    name = string_in(data, "name")
     if not NAME.fullmatch(name):
-        raise invalid(f"the name {name!r} in ade.toml is not of a-z, 0-9 and -")
-    dependencies = written.get("dependencies", [])
+        raise invalid(f"the name {name!r} in ade.toml is not valid; use a-z, 0-9 and '-'")
+    dependencies = data.get("dependencies", [])
     if not isinstance(dependencies, list) or not all(isinstance(one, str) for one in dependencies):
-        raise invalid("dependencies in ade.toml is not a list of texts")
-    engine = word(written, "engine")
+        raise invalid("dependencies in ade.toml must be a list of strings")
+    engine = string_in(data, "engine")
     return Manifest(
         name=name,
-        title=word(written, "title", otherwise=name),
-        version=word(written, "version", otherwise="0"),
+        title=string_in(data, "title", default=name),
+        version=string_in(data, "version", default="0"),
         engine=engine,
         dependencies=tuple(dependencies),
-        reading=reading_of(written.get("reading", {})),
+        reading=reading_of(data.get("reading", {})),
     )
 
 
-def reading_of(written: object) -> Reading:
-    if not isinstance(written, dict):
-        raise invalid("reading in ade.toml is not a table")
-    if unknown := sorted(set(written) - KNOWN_READING):
-        raise invalid(f"[reading] in ade.toml has {unknown[0]!r}, which is unknown")
-    hidden = written.get("hidden_sheets", False)
+def reading_of(data: object) -> Reading:
+    if not isinstance(data, dict):
+        raise invalid("reading in ade.toml must be a table")
+    if unknown := sorted(set(data) - KNOWN_READING):
+        raise invalid(f"[reading] in ade.toml has an unknown key {unknown[0]!r}")
+    hidden = data.get("hidden_sheets", False)
     if not isinstance(hidden, bool):
-        raise invalid("hidden_sheets in ade.toml is not true or false")
-    encoding = word(written, "encoding", otherwise="") or None
+        raise invalid("hidden_sheets in ade.toml must be true or false")
+    encoding = string_in(data, "encoding", default="") or None
     if encoding is not None:
         try:
             lookup(encoding)
         except LookupError:
-            raise invalid(f"there is no encoding {encoding!r}") from None
-    delimiter = written.get("delimiter")
+            raise invalid(f"the encoding {encoding!r} in ade.toml is unknown") from None
+    delimiter = data.get("delimiter")
     if delimiter is not None and (not isinstance(delimiter, str) or len(delimiter) != 1 or delimiter in '"\r\n'):
-        raise invalid("delimiter in ade.toml is not one sign")
+        raise invalid("delimiter in ade.toml must be one character")
     return Reading(hidden_sheets=hidden, encoding=encoding, delimiter=delimiter)
 
 
-def load_rules(folder: Path, guard: Guard, *, engine: str, wanted: str) -> Rules:
-    """Run `rules.py` and take its `rules`."""
-    if wanted != engine.split(".")[0]:
+def load_rules(folder: Path, guard: Guard, *, engine: str, required: str) -> Rules:
+    """Execute `rules.py` and return its `rules`."""
+    if required != engine.split(".")[0]:
         raise ConfigurationError(
-            "configuration_engine", f"the configuration is written for engine {wanted}; this is {engine}"
+            "configuration_engine", f"the configuration needs engine version {required}, but this is {engine}"
         )
     file = next((path for path in (folder / "rules.py", folder / "rules" / "__init__.py") if path.is_file()), None)
     if file is None:
-        raise ConfigurationError("configuration_broken", "there is neither rules.py nor rules/__init__.py")
-    spec = importlib.util.spec_from_file_location("rules", file, submodule_search_locations=search(file))
+        raise ConfigurationError("configuration_broken", "the configuration has neither rules.py nor rules/__init__.py")
+    spec = importlib.util.spec_from_file_location("rules", file, submodule_search_locations=search_locations(file))
     if spec is None or spec.loader is None:
         raise ConfigurationError("configuration_broken", f"{file.name} can't be loaded")
     module = importlib.util.module_from_spec(spec)
-    # Last in the path: a configuration's own `csv.py` must not stand in for the library's.
+    # Last in the path, so that a configuration's own `csv.py` does not replace the standard library's.
     sys.path.append(str(folder))
     sys.modules["rules"] = module
     try:
@@ -108,28 +108,28 @@ def load_rules(folder: Path, guard: Guard, *, engine: str, wanted: str) -> Rules
     except CodeError as error:
         cause = error.__cause__
         at = error.details.get("at")
-        words = f"{at or file.name}: {type(cause).__name__}: {cause}" if cause else error.message
+        message = f"{at or file.name}: {type(cause).__name__}: {cause}" if cause else error.message
         if error.code == "code_raised":
-            raise ConfigurationError("configuration_broken", words[:500], at=at) from error
+            raise ConfigurationError("configuration_broken", message[:500], at=at) from error
         raise
     rules = getattr(module, "rules", None)
     if not isinstance(rules, Rules):
-        raise ConfigurationError("configuration_broken", f"{file.name} has no `rules = Rules(…)`")
+        raise ConfigurationError("configuration_broken", f"{file.name} does not define `rules = Rules(…)`")
     if not any(field.detectors for field in rules.fields.values()):
-        raise ConfigurationError("configuration_broken", "no field has a detector")
+        raise ConfigurationError("configuration_broken", "no field in the rules has a detector")
     return rules
 
 
-def search(file: Path) -> list[str] | None:
+def search_locations(file: Path) -> list[str] | None:
     return [str(file.parent)] if file.name == "__init__.py" else None
 
 
-def word(written: dict[str, object], key: str, *, otherwise: str | None = None) -> str:
-    value = written.get(key, otherwise)
-    if not isinstance(value, str) or (otherwise is None and not value):
-        raise invalid(f"{key} in ade.toml is missing or not a text")
+def string_in(data: dict[str, object], key: str, *, default: str | None = None) -> str:
+    value = data.get(key, default)
+    if not isinstance(value, str) or (default is None and not value):
+        raise invalid(f"{key} in ade.toml is missing or is not a string")
     return value
 
 
-def invalid(words: str) -> ConfigurationError:
-    return ConfigurationError("configuration_invalid", words)
+def invalid(message: str) -> ConfigurationError:
+    return ConfigurationError("configuration_invalid", message)

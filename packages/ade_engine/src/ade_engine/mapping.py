@@ -1,4 +1,4 @@
-"""Mapping: which column is which field, with every score that led to it."""
+"""Mapping: assigns columns to fields, and keeps the scores that explain each choice."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from ade_engine.errors import CodeError
 from ade_engine.guard import Guard
 from ade_engine.header_rows import Recognise
 from ade_engine.rules import Field, Rules
-from ade_engine.texts import likeness, normal
+from ade_engine.texts import normal, similarity
 
-MOST_COLUMNS = 300
+MAX_COLUMNS = 300
 
 
 @dataclass(frozen=True)
 class Rival:
-    """What nearly took a place: another column for the same field, or another field for the same column."""
+    """The next best choice: another column for the same field, or another field for the same column."""
 
     column: str
     field: str
@@ -27,19 +27,19 @@ class Rival:
 
 @dataclass(frozen=True)
 class Mapped:
-    """A column that has a field, and why."""
+    """A column with its field, and the detectors' scores."""
 
     column: Column
     field: Field
     score: float
-    because: tuple[tuple[str, float], ...]
+    scores: tuple[tuple[str, float], ...]
     runner_up: Rival | None
     note: str | None
 
 
 @dataclass(frozen=True)
 class Unmapped:
-    """A column that no field took, and the field that came nearest."""
+    """A column without a field, and the field with the highest score."""
 
     column: Column
     best: Rival | None
@@ -47,7 +47,7 @@ class Unmapped:
 
 @dataclass(frozen=True)
 class Mapping:
-    """The whole of it."""
+    """The mapping of all columns of a table, and the fields that have no column."""
 
     mapped: tuple[Mapped, ...]
     unmapped: tuple[Unmapped, ...]
@@ -55,10 +55,10 @@ class Mapping:
 
 
 def map_columns(columns: tuple[Column, ...], rules: Rules, guard: Guard, sheet: str, row: int) -> Mapping:
-    """Score every column for every field, and take the best assignment overall."""
+    """Score every column for every field, and choose the best assignment overall."""
     fields = [field for field in rules.fields.values() if field.detectors]
-    judged = [[judge(field, column, guard, (sheet, row)) for column in columns[:MOST_COLUMNS]] for field in fields]
-    totals = [[round(sum(score for _, score in because), 3) for because in line] for line in judged]
+    scored = [[detect(field, column, guard, (sheet, row)) for column in columns[:MAX_COLUMNS]] for field in fields]
+    totals = [[round(sum(score for _, score in scores), 3) for scores in line] for line in scored]
     usable = [
         [score if score >= field.threshold else None for score in line]
         for field, line in zip(fields, totals, strict=True)
@@ -69,8 +69,8 @@ def map_columns(columns: tuple[Column, ...], rules: Rules, guard: Guard, sheet: 
         if position is not None:
             score = totals[index][position]
             rival, note = explain(index, position, fields, columns, totals, chosen)
-            because = tuple(one for one in judged[index][position] if one[1])
-            mapped.append(Mapped(columns[position], fields[index], score, because, rival, note))
+            scores = tuple(one for one in scored[index][position] if one[1])
+            mapped.append(Mapped(columns[position], fields[index], score, scores, rival, note))
     mapped.sort(key=lambda one: one.column.position)
     taken = {one.column.position for one in mapped}
     unmapped = tuple(
@@ -78,25 +78,27 @@ def map_columns(columns: tuple[Column, ...], rules: Rules, guard: Guard, sheet: 
         for position, column in enumerate(columns)
         if column.position not in taken
     )
-    found = {one.field.name for one in mapped}
-    return Mapping(tuple(mapped), unmapped, tuple(field for field in rules.fields.values() if field.name not in found))
+    names = {one.field.name for one in mapped}
+    return Mapping(tuple(mapped), unmapped, tuple(field for field in rules.fields.values() if field.name not in names))
 
 
-def judge(field: Field, column: Column, guard: Guard, place: tuple[str, int]) -> list[tuple[str, float]]:
+def detect(field: Field, column: Column, guard: Guard, location: tuple[str, int]) -> list[tuple[str, float]]:
+    """Return the name and the score of each of the field's detectors for a column."""
     scores = []
     for step in field.detectors:
-        score = guard.call("detector", field.name, step, place, column)
+        score = guard.call("detector", field.name, step, location, column)
         if score is None:
             score = 0.0
         if isinstance(score, bool) or not isinstance(score, (int, float)) or not -1 <= score <= 1:
             raise CodeError(
                 "code_raised",
-                f"detector {step.name} of field {field.name} gave {str(score)[:60]} ({column.letter}), not -1 to 1",
+                f"detector {step.name} of field {field.name} returned {str(score)[:60]} for column {column.letter}; "
+                "it must return a number from -1 to 1",
                 kind="detector",
                 function=step.name,
                 field=field.name,
-                sheet=place[0],
-                row=place[1],
+                sheet=location[0],
+                row=location[1],
             )
         scores.append((step.name, round(float(score), 3)))
     return scores
@@ -110,7 +112,7 @@ def explain(
     totals: list[list[float]],
     chosen: list[int | None],
 ) -> tuple[Rival | None, str | None]:
-    """The strongest rival for this place, and words if the choice was not the obvious one."""
+    """Return the strongest rival, and a note if the choice is not the obvious one."""
     score = totals[index][position]
     rivals = [
         Rival(columns[other].letter, fields[index].name, totals[index][other])
@@ -127,14 +129,14 @@ def explain(
     same_field = rival.field == fields[index].name
     if rival.score == score:
         if same_field:
-            return rival, f"column {rival.column} has the same score; the one further left is taken"
-        return rival, f"field {rival.field} has the same score for this column; this way the sum is highest"
-    what = f"column {rival.column}" if same_field else f"field {rival.field}"
-    return rival, f"{what} scores more here, but is better used elsewhere"
+            return rival, f"column {rival.column} has the same score; the leftmost column is chosen"
+        return rival, f"field {rival.field} has the same score for this column; this choice gives the highest total"
+    other = f"column {rival.column}" if same_field else f"field {rival.field}"
+    return rival, f"{other} has a higher score, but another match for it gives a higher total"
 
 
 def nearest(position: int, column: Column, fields: list[Field], totals: list[list[float]]) -> Rival | None:
-    if position >= MOST_COLUMNS:
+    if position >= MAX_COLUMNS:
         return None
     scored = [Rival(column.letter, field.name, totals[index][position]) for index, field in enumerate(fields)]
     best = max(scored, key=lambda one: one.score, default=None)
@@ -142,7 +144,7 @@ def nearest(position: int, column: Column, fields: list[Field], totals: list[lis
 
 
 def recogniser(rules: Rules) -> Recognise:
-    """Counts the fields whose `headers` know a line of labels; the configuration's own functions are not asked."""
+    """Return a function that counts the fields whose `headers` match a line of labels; it calls no user code."""
     known = [
         (
             field.name,
@@ -157,23 +159,26 @@ def recogniser(rules: Rules) -> Recognise:
     cache: dict[str, frozenset[str]] = {}
 
     def fields_of(label: str) -> frozenset[str]:
-        if (found := cache.get(label)) is None:
+        if (matching := cache.get(label)) is None:
             group, _, header = label.partition("\n")
             names = {normal(header), normal(f"{group} {header}")}
-            found = frozenset(
+            matching = frozenset(
                 field
                 for field, functions in known
                 if any(
-                    likeness(alias, name) >= 0.7 for function in functions for alias in function.names for name in names
+                    similarity(alias, name) >= 0.7
+                    for function in functions
+                    for alias in function.names
+                    for name in names
                 )
             )
             if len(cache) < 20_000:
-                cache[label] = found
-        return found
+                cache[label] = matching
+        return matching
 
     def recognise(labels: tuple[str, ...]) -> int:
         recognised: set[str] = set()
-        # Those that can mean one thing only come first, so that the others get what is left.
+        # Labels that match only one field come first, so that the others count for the remaining fields.
         for fields in sorted(map(fields_of, labels), key=len):
             new = fields - recognised
             if new:

@@ -1,4 +1,4 @@
-"""Normalising: a line of a table becomes a row of fields, or is rejected with reasons."""
+"""Normalising: turns a line of a table into a row of fields, or rejects it with the reasons."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from ade_engine.mapping import Mapping
 from ade_engine.rows import Row
 from ade_engine.rules import Rules, Step
 from ade_engine.tables import Table
-from ade_engine.transforms import Prepares, lower, text, upper
-from ade_engine.values import ERRORS, Line, Value, shown
+from ade_engine.transforms import ColumnTransform, lower, text, upper
+from ade_engine.values import ERRORS, Line, Value, display
 
-TRUSTED = {text, upper, lower}
+UNGUARDED = {text, upper, lower}
 VALUES = (str, int, float, Decimal, date, time, timedelta)
 
 
@@ -32,7 +32,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Prepared:
-    """A step of a field. `direct` is one of the engine's own functions, which needs no guard."""
+    """A transform of a field. `direct` is a function of the engine's own, which is called without the guard."""
 
     step: Step
     direct: Callable[[Value], Value] | None
@@ -49,26 +49,26 @@ class Normaliser:
         self.positions = {name: column.position for name, column in columns.items()}
         self.headers = {name: column.title for name, column in columns.items()}
         self.units = {name: column.unit for name, column in columns.items() if column.unit is not None}
-        self.before = f"{table.sheet}!{table.columns[0].letter}"
-        self.others = distinct([one.column for one in mapping.unmapped])
+        self.location_prefix = f"{table.sheet}!{table.columns[0].letter}"
+        self.others = distinct_names([one.column for one in mapping.unmapped])
         self.notes: dict[str, str] = {}
-        # A field without a column has work to do only if one of its transforms takes blanks.
+        # A field without a column is transformed only if one of its transforms takes blanks.
         self.plan = [
-            (name, [self.prepared(name, step, columns.get(name)) for step in field.transforms])
+            (name, [self.prepare(name, step, columns.get(name)) for step in field.transforms])
             for name, field in rules.fields.items()
             if name in columns or any(step.takes_blanks for step in field.transforms)
         ]
 
-    def prepared(self, field: str, step: Step, column: Column | None) -> Prepared:
-        if isinstance(step.function, Prepares):
-            made = step.function.prepare(column or Column(0, ""), self.rules)
-            if made.note is not None:
-                self.notes[field] = made.note
-            return Prepared(step, made.function)
-        return Prepared(step, step.function if step.function in TRUSTED else None)
+    def prepare(self, field: str, step: Step, column: Column | None) -> Prepared:
+        if isinstance(step.function, ColumnTransform):
+            prepared = step.function.prepare(column or Column(0, ""), self.rules)
+            if prepared.note is not None:
+                self.notes[field] = prepared.note
+            return Prepared(step, prepared.function)
+        return Prepared(step, step.function if step.function in UNGUARDED else None)
 
     def row(self, line: Line) -> tuple[Row, list[Problem]]:
-        """The row with its values transformed, and what is wrong with it."""
+        """Return the row with its values transformed, and its problems."""
         cells, count = line.cells, len(line.cells)
         values: dict[str, Value] = dict.fromkeys(self.rules.fields)
         for name, position in self.positions.items():
@@ -85,7 +85,7 @@ class Normaliser:
             unmapped=unmapped,
             sheet=table.sheet,
             number=line.number,
-            place=f"{self.before}{line.number}",
+            location=f"{self.location_prefix}{line.number}",
             section=table.section,
             title=table.title,
             headers=self.headers,
@@ -94,22 +94,22 @@ class Normaliser:
         problems: list[Problem] = []
         for name, steps in self.plan:
             self.transform(name, steps, row, problems)
-        place = (row.sheet, row.number)
+        location = (row.sheet, row.number)
         if not problems:
             for step in self.rules.row_transforms:
                 try:
-                    self.guard.call("row transform", None, step, place, row)
+                    self.guard.call("row transform", None, step, location, row)
                 except BadValue as error:
                     problems.append(Problem(None, "bad_row", f"{step.name}: {error}"))
-            self.keep_to_values(row)
-            self.validate(row, place, problems)
+            self.check_types(row)
+            self.validate(row, location, problems)
         return row, problems
 
     def transform(self, name: str, steps: list[Prepared], row: Row, problems: list[Problem]) -> None:
         value = row.values[name]
         if type(value) is str and value in ERRORS:
             row.values[name] = None
-            problems.append(Problem(name, "error_value", f"{name}: the cell holds the error {value}"))
+            problems.append(Problem(name, "error_value", f"{name}: the cell contains the error {value}"))
             return
         for prepared in steps:
             step = prepared.step
@@ -129,8 +129,8 @@ class Normaliser:
                 break
         row.values[name] = value
 
-    def keep_to_values(self, row: Row) -> None:
-        """What the code made must be something that a cell can hold."""
+    def check_types(self, row: Row) -> None:
+        """Raise CodeError if the configuration's code produced a value that a cell can't hold."""
         for name, value in row.values.items():
             if value is None or isinstance(value, VALUES):
                 continue
@@ -142,60 +142,61 @@ class Normaliser:
                 kind = type(value).__name__
                 raise CodeError(
                     "code_raised",
-                    f"field {name} has a {kind} in row {row.number} of sheet {row.sheet!r}: a cell can't hold that",
+                    f"field {name} is a {kind} in row {row.number} of sheet {row.sheet!r}, which a cell can't hold; "
+                    "return a text, a number, a date or None",
                     kind="transform",
                     field=name,
                     sheet=row.sheet,
                     row=row.number,
                 )
 
-    def validate(self, row: Row, place: tuple[str, int], problems: list[Problem]) -> None:
+    def validate(self, row: Row, location: tuple[str, int], problems: list[Problem]) -> None:
         for name, field in self.rules.fields.items():
             value = row.values[name]
             if value is None or value == "":
                 if field.required:
-                    problems.append(Problem(name, "required", f"{name}: there is no value"))
+                    problems.append(Problem(name, "required", f"{name}: the value is missing"))
                 continue
             for step in field.validators:
                 arguments = (value, row) if step.takes_row else (value,)
-                self.judge("validator", name, step, place, arguments, problems)
+                self.run_validator("validator", name, step, location, arguments, problems)
         for step in self.rules.row_validators:
-            self.judge("row validator", None, step, place, (row,), problems)
+            self.run_validator("row validator", None, step, location, (row,), problems)
 
-    def judge(
+    def run_validator(
         self,
-        what: str,
+        kind: str,
         field: str | None,
         step: Step,
-        place: tuple[str, int],
+        location: tuple[str, int],
         arguments: tuple[object, ...],
         problems: list[Problem],
     ) -> None:
         try:
-            wrong = self.guard.call(what, field, step, place, *arguments)
+            result = self.guard.call(kind, field, step, location, *arguments)
         except BadValue as error:
-            wrong = str(error)
-        if wrong is None or wrong is True or wrong == "":
+            result = str(error)
+        if result is None or result is True or result == "":
             return
-        if not isinstance(wrong, (str, bool)):
+        if not isinstance(result, (str, bool)):
             raise CodeError(
                 "code_raised",
-                f"{what} {step.name} gave a {type(wrong).__name__}; it gives None or what is wrong",
-                kind=what,
+                f"{kind} {step.name} returned a {type(result).__name__}; it must return None or a message",
+                kind=kind,
                 function=step.name,
                 field=field,
-                sheet=place[0],
-                row=place[1],
+                sheet=location[0],
+                row=location[1],
             )
-        words = wrong if isinstance(wrong, str) else f"{step.name} says no"
-        problems.append(Problem(field, "invalid", f"{field}: {words}" if field else words))
+        message = result if isinstance(result, str) else f"{step.name} rejected the value"
+        problems.append(Problem(field, "invalid", f"{field}: {message}" if field else message))
 
 
-def distinct(columns: list[Column]) -> dict[str, int]:
-    """A name for each column that no field took, all different."""
+def distinct_names(columns: list[Column]) -> dict[str, int]:
+    """Return a distinct name for each unmapped column, with its position."""
     names: dict[str, int] = {}
     for column in columns:
-        base = name = shown(column.title) or f"Column {column.letter}"
+        base = name = display(column.title) or f"Column {column.letter}"
         if name in names:
             name = f"{base} ({column.letter})"
         names[name] = column.position

@@ -1,4 +1,4 @@
-"""Numbers as people write them: 1,234.56 and 1.234,56 and 1'234.50 and (12.00) and 12,5- and € 7."""
+"""Numbers: parses 1,234.56 and 1.234,56 and 1'234.50 and (12.00) and 12,5- and € 7."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ PLAIN = re.compile(r"-?\d{1,15}(?:\.\d+)?")
 
 
 def parse_number(text: str, *, decimal: str = ".") -> Decimal:
-    """The number in a text, or ValueError. `decimal` decides only what can be read both ways, like 1.234."""
+    """Return the number in a text, or raise ValueError. `decimal` decides only ambiguous texts, like 1.234."""
     sign, body = unsigned(text)
     if not BODY.fullmatch(body):
         raise ValueError(f"{text!r} is not a number")
     mark = decimal_mark(body)
     if mark is None and body.count(".") + body.count(",") == 1:
-        # A mark before three digits: the column's custom decides.
+        # A mark before three digits is ambiguous: use the column's decimal mark.
         mark = decimal
     whole, _, part = body.rpartition(mark) if mark and mark in body else (body, "", "")
     for separator in ".,":
@@ -38,7 +38,7 @@ def parse_number(text: str, *, decimal: str = ".") -> Decimal:
 
 
 def unsigned(text: str) -> tuple[int, str]:
-    """The sign, and the digits with their marks: currencies, spaces and brackets taken off."""
+    """Return the sign, and the digits with their marks, without currencies, spaces and brackets."""
     bare = text.strip()
     sign = 1
     if bare.startswith("(") and bare.endswith(")"):
@@ -54,7 +54,7 @@ def unsigned(text: str) -> tuple[int, str]:
 
 
 def decimal_mark(body: str) -> str | None:
-    """The decimal mark when there is no doubt; None when there is none or it may be a thousands mark."""
+    """Return the decimal mark if it is certain; None if there is none or it may be a thousands separator."""
     points, commas = body.count("."), body.count(",")
     if points and commas:
         mark = max(".,", key=body.rindex)
@@ -67,9 +67,9 @@ def decimal_mark(body: str) -> str | None:
 
 
 def guess_decimal(samples: Iterable[Value]) -> tuple[str | None, str | None]:
-    """The decimal mark of a column, and the value that shows it."""
+    """Return the decimal mark of a column, and a value that proves it."""
     votes: Counter[str] = Counter()
-    shown: dict[str, str] = {}
+    examples: dict[str, str] = {}
     for sample in samples:
         if isinstance(sample, str):
             body = unsigned(sample)[1]
@@ -78,15 +78,15 @@ def guess_decimal(samples: Iterable[Value]) -> tuple[str | None, str | None]:
                 mark = "," if "." in body else "."
             if mark is not None:
                 votes[mark] += 1
-                shown.setdefault(mark, sample.strip())
+                examples.setdefault(mark, sample.strip())
     if not votes:
         return None, None
     mark = max(sorted(votes), key=lambda one: votes[one])
-    return mark, shown[mark]
+    return mark, examples[mark]
 
 
 def is_number(value: Value) -> bool:
-    """A number, or a text that can be read as one."""
+    """Return whether a value is a number, or a text that can be parsed as one."""
     if isinstance(value, bool):
         return False
     if isinstance(value, (int, float, Decimal)):

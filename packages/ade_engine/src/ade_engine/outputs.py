@@ -1,4 +1,4 @@
-"""Outputs: the sheets of the normalised workbook, filled as the rows come."""
+"""Outputs: writes the sheets of the normalised workbook, row by row."""
 
 from __future__ import annotations
 
@@ -14,11 +14,15 @@ from ade_engine.values import Line, Value, letter
 from ade_engine.workbook_writer import WorkbookWriter
 
 SOURCE = "Source"
-MOST_UNMAPPED = 2000
+MAX_UNMAPPED = 2000
 
 
 class Outputs:
-    """`Data` has the fields and where the row came from; `Unmapped` the rest of the row; `Rejected` what was wrong."""
+    """The output workbook.
+
+    `Data` has the fields of each good row and its source, `Unmapped` the other columns of these rows, and `Rejected`
+    the rejected rows with the reasons.
+    """
 
     def __init__(self, scratch: Path, rules: Rules, limits: Limits) -> None:
         self.path = scratch / "output.xlsx"
@@ -40,39 +44,39 @@ class Outputs:
         self.workbook.__exit__(kind, error, trace)
 
     def accept(self, row: Row) -> None:
-        """A good row."""
+        """Write a good row."""
         self.accepted += 1
         values = row.values
-        place = row.place
-        self.workbook.sheets["Data"].add([*[values[name] for name in self.names], place])
+        location = row.location
+        self.workbook.sheets["Data"].add([*[values[name] for name in self.names], location])
         if row.unmapped:
             cells: list[Value] = [None] * len(self.unmapped)
             for name, value in row.unmapped.items():
                 index = self.unmapped.get(name)
                 if index is None:
-                    if len(self.unmapped) >= MOST_UNMAPPED:
+                    if len(self.unmapped) >= MAX_UNMAPPED:
                         continue
                     index = self.unmapped[name] = len(cells)
                     cells.append(None)
                 cells[index] = value
-            self.workbook.sheets["Unmapped"].add([place, *cells])
+            self.workbook.sheets["Unmapped"].add([location, *cells])
 
     def reject(self, row: Row, problems: list[Problem], line: Line) -> None:
-        """A bad row, as it was in the file."""
+        """Write a rejected row, with its cells as they are in the file."""
         self.rejected += 1
         self.width = max(self.width, len(line.cells))
         first = problems[0]
         reason = "; ".join(problem.message for problem in problems[:10])
-        self.workbook.sheets["Rejected"].add([row.place, first.field, first.code, reason, *line.cells])
+        self.workbook.sheets["Rejected"].add([row.location, first.field, first.code, reason, *line.cells])
 
     def save(self, report: Report) -> None:
-        """Write the report's sheet and put the workbook together."""
+        """Write the sheet `Report`, and save the workbook."""
         sheets = self.workbook.sheets
         sheets["Data"].header([*(field.label for field in self.fields), SOURCE])
         sheets["Unmapped"].header([SOURCE, *self.unmapped])
         sheets["Rejected"].header([SOURCE, "Field", "Code", "Reason", *map(letter, range(self.width))])
         sheets["Report"].header(REPORT_HEADER)
-        report.cut_texts = sum(sheet.cut for sheet in sheets.values())
+        report.truncated_texts = sum(sheet.truncated for sheet in sheets.values())
         for line in report.lines():
             sheets["Report"].add(line)
         self.workbook.save(self.path)

@@ -1,6 +1,6 @@
-"""The report: every decision of a run, for programs (report.json) and for people (the sheet `Report`).
+"""Report: every decision of a run, for programs (`report.json`) and for people (the sheet `Report`).
 
-There are no times in it: the same run, the same report.
+It contains no times, so that the same run always gives the same report.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from ade_engine.rules import Field
 from ade_engine.tables import Table
 from ade_engine.values import Value
 
-MOST_TABLES = 1000
+MAX_TABLES = 1000
 
 
 @dataclass
 class TableReport:
-    """What was decided about one table."""
+    """The decisions about one table. `reason` says why it was skipped."""
 
     table: Table
     mapping: Mapping
@@ -34,7 +34,7 @@ class TableReport:
     problems: Counter[str] = field(default_factory=Counter)
 
     def reject(self, problems: list[Problem]) -> None:
-        """Count a rejected row, by its first problem."""
+        """Count a rejected row under its first problem."""
         self.rejected += 1
         first = problems[0]
         self.problems[f"{first.field or 'row'}: {first.code}"] += 1
@@ -42,24 +42,24 @@ class TableReport:
 
 @dataclass
 class Report:
-    """What was decided in a run."""
+    """The decisions of a run."""
 
     engine: str
     configuration: dict[str, str]
     input: dict[str, object]
     sheets: list[dict[str, object]] = field(default_factory=list)
     tables: list[TableReport] = field(default_factory=list)
-    cut_texts: int = 0
+    truncated_texts: int = 0
     failure: EngineError | None = None
 
     def counts(self) -> dict[str, int]:
-        """The sums over the tables."""
-        taken = [one for one in self.tables if one.reason is None]
+        """Return the totals over all tables that were used."""
+        used = [one for one in self.tables if one.reason is None]
         return {
-            "tables": len(taken),
-            "rows_read": sum(one.table.read for one in taken),
-            "rows_written": sum(one.written for one in taken),
-            "rows_rejected": sum(one.rejected for one in taken),
+            "tables": len(used),
+            "rows_read": sum(one.table.read for one in used),
+            "rows_written": sum(one.written for one in used),
+            "rows_rejected": sum(one.rejected for one in used),
         }
 
     def write(self, path: Path) -> None:
@@ -69,31 +69,31 @@ class Report:
             "message": self.failure.message,
             "details": self.failure.details,
         }
-        whole = {
+        report = {
             "engine": self.engine,
             "configuration": self.configuration,
             "input": self.input,
             "result": "failed" if failure else "finished",
             "failure": failure,
             "counts": self.counts(),
-            "cut_texts": self.cut_texts,
+            "truncated_texts": self.truncated_texts,
             "sheets": self.sheets,
-            "tables": [as_json(one) for one in self.tables[:MOST_TABLES]],
+            "tables": [as_json(one) for one in self.tables[:MAX_TABLES]],
         }
-        path.write_text(json.dumps(whole, ensure_ascii=False, indent=1, default=str) + "\n", "utf-8", errors="replace")
+        path.write_text(json.dumps(report, ensure_ascii=False, indent=1, default=str) + "\n", "utf-8", errors="replace")
 
     def lines(self) -> Iterator[tuple[Value, ...]]:
-        """The rows of the sheet `Report`: table, place, what, subject, decision, score, why."""
+        """Yield the rows of the sheet `Report`, with the columns of REPORT_HEADER."""
         for name, value in {**self.input, **self.configuration}.items():
             yield (None, None, "document" if name in self.input else "configuration", name, plain(value), None, None)
         for sheet in self.sheets:
             if sheet["skipped"]:
                 yield (None, str(sheet["name"]), "sheet", None, "skipped", None, str(sheet["skipped"]))
-        for one in self.tables[:MOST_TABLES]:
+        for one in self.tables[:MAX_TABLES]:
             yield from lines_of(one)
 
 
-REPORT_HEADER = ("Table", "Place", "What", "Subject", "Decision", "Score", "Why")
+REPORT_HEADER = ("Table", "Location", "Item", "Name", "Decision", "Score", "Reason")
 
 
 def lines_of(one: TableReport) -> Iterator[tuple[Value, ...]]:
@@ -111,13 +111,13 @@ def lines_of(one: TableReport) -> Iterator[tuple[Value, ...]]:
         f"{table.sheet}!{table.span}",
         "table",
         table.title or None,
-        "skipped" if one.reason else "taken",
+        "skipped" if one.reason else "used",
         None,
         one.reason or header,
     )
     for mapped in one.mapping.mapped:
-        why = [f"{name} {score:+g}" for name, score in mapped.because]
-        why += [text for text in (mapped.note, one.notes.get(mapped.field.name)) if text]
+        reasons = [f"{name} {score:+g}" for name, score in mapped.scores]
+        reasons += [text for text in (mapped.note, one.notes.get(mapped.field.name)) if text]
         yield (
             number,
             mapped.column.letter,
@@ -125,11 +125,11 @@ def lines_of(one: TableReport) -> Iterator[tuple[Value, ...]]:
             mapped.column.title,
             mapped.field.name,
             mapped.score,
-            "; ".join(why),
+            "; ".join(reasons),
         )
     for unmapped in one.mapping.unmapped:
         best = unmapped.best
-        why_not = f"nearest is {best.field} with {best.score:g}" if best else None
+        nearest = f"the nearest field is {best.field} with {best.score:g}" if best else None
         yield (
             number,
             unmapped.column.letter,
@@ -137,12 +137,12 @@ def lines_of(one: TableReport) -> Iterator[tuple[Value, ...]]:
             unmapped.column.title,
             "not mapped",
             best.score if best else None,
-            why_not,
+            nearest,
         )
     for missing in one.mapping.missing:
         yield (number, None, "field", missing.name, "no column", None, "required" if missing.required else None)
-    for row, reason, words in table.notes:
-        yield (number, f"{table.sheet}!{row}", "row", words, "skipped", None, reason)
+    for row, reason, text in table.notes:
+        yield (number, f"{table.sheet}!{row}", "row", text, "skipped", None, reason)
     for reason, count in sorted(table.skipped.items()):
         yield (number, None, "rows skipped", reason, str(count), None, None)
     for reason, count in sorted(one.problems.items()):
@@ -166,33 +166,33 @@ def as_json(one: TableReport) -> dict[str, object]:
         "rows_written": one.written,
         "rows_rejected": one.rejected,
         "rows_skipped": dict(sorted(table.skipped.items())),
-        "skipped_rows": [{"row": row, "reason": reason, "text": words} for row, reason, words in table.notes],
-        "rejected_because": dict(sorted(one.problems.items())),
+        "skipped_rows": [{"row": row, "reason": reason, "text": text} for row, reason, text in table.notes],
+        "rejected_reasons": dict(sorted(one.problems.items())),
     }
 
 
 def mapped_event(mapped: Mapped, reading: str | None) -> dict[str, object]:
-    """A mapped column, as the event and report.json say it."""
+    """Return the fields of a mapped column for the event and for report.json."""
     return {
         "column": mapped.column.letter,
         "header": mapped.column.title,
         "unit": mapped.column.unit,
         "field": mapped.field.name,
         "score": mapped.score,
-        "because": [{"detector": name, "score": score} for name, score in mapped.because],
+        "scores": [{"detector": name, "score": score} for name, score in mapped.scores],
         "runner_up": mapped.runner_up and rival_event(mapped.runner_up),
         "note": "; ".join(text for text in (mapped.note, reading) if text) or None,
     }
 
 
 def unmapped_event(unmapped: Unmapped) -> dict[str, object]:
-    """A column that no field took."""
+    """Return the fields of an unmapped column for the event and for report.json."""
     column = unmapped.column
     return {"column": column.letter, "header": column.title, "best": unmapped.best and rival_event(unmapped.best)}
 
 
 def missing_event(missing: Field) -> dict[str, object]:
-    """A field without a column."""
+    """Return the fields of a field without a column, for the event and for report.json."""
     return {"field": missing.name, "required": missing.required}
 
 

@@ -1,4 +1,4 @@
-"""Row: one row on its way from the sheet to the normalised table."""
+"""Row: one row of a table, as transforms and validators see it."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from ade_engine.values import Value
 
 
 class Row:
-    """What transforms and validators see: `row["net"]` is the value of a field as it stands now.
+    """A row on its way to the normalised table; `row["net"]` is the current value of a field.
 
-    raw        the values as they were in the file, by field
-    unmapped   the values of the columns that no field took, by header
-    sheet, number   where it stands in the file; `place` is both: `March!A12`
-    section    the words of the last row that held one text only: `Department: Sales`
-    title      the words above the table
+    raw        the values as they are in the file, by field
+    unmapped   the values of the columns without a field, by header
+    sheet, number   the row's sheet and row number in the file; `location` has both: `March!A12`
+    section    the text of the last row that held only one text: `Department: Sales`
+    title      the text above the table
     headers    the headers of the columns, by field
     units      the units of the columns, by field
     """
 
-    __slots__ = ("headers", "number", "place", "raw", "section", "sheet", "title", "units", "unmapped", "values")
+    __slots__ = ("headers", "location", "number", "raw", "section", "sheet", "title", "units", "unmapped", "values")
 
     def __init__(
         self,
@@ -28,7 +28,7 @@ class Row:
         unmapped: dict[str, Value],
         sheet: str,
         number: int,
-        place: str,
+        location: str,
         section: str | None,
         title: str,
         headers: dict[str, str],
@@ -39,7 +39,7 @@ class Row:
         self.unmapped = unmapped
         self.sheet = sheet
         self.number = number
-        self.place = place
+        self.location = location
         self.section = section
         self.title = title
         self.headers = headers
@@ -50,13 +50,13 @@ class Row:
 
     def __setitem__(self, field: str, value: Value) -> None:
         if field not in self.values:
-            raise KeyError(f"no field is named {field!r}")
+            raise KeyError(f"there is no field named {field!r}")
         self.values[field] = value
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.values)
 
-    def get(self, field: str, otherwise: Value = None) -> Value:
-        """The value of a field, or something else if it is blank."""
+    def get(self, field: str, default: Value = None) -> Value:
+        """Return the value of a field, or the default if it is blank."""
         value = self.values.get(field)
-        return otherwise if value is None else value
+        return default if value is None else value

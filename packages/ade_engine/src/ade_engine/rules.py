@@ -1,4 +1,4 @@
-"""Rules: the fields of a normalised table, and how each is detected, transformed and validated."""
+"""Rules: the fields of the normalised table, and how to detect, transform and validate each."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
 Function = Callable[..., Any]
-Given = TypeVar("Given", bound=Function)
+F = TypeVar("F", bound=Function)
 NAME = re.compile(r"[a-z][a-z0-9_]{0,59}")
-MOST_FIELDS = 200
+MAX_FIELDS = 200
 
 
 @dataclass(frozen=True)
 class Step:
-    """One function of a configuration, with the name that errors give it."""
+    """One function of a configuration, with its name for error messages."""
 
     name: str
     function: Function
@@ -25,22 +25,22 @@ class Step:
 
     @classmethod
     def of(cls, function: Function, *, blanks: bool = False) -> Step:
-        """What a function is called and wants: `f(value)` or `f(value, row)`."""
+        """Wrap a function; its signature decides whether it is called as `f(value)` or `f(value, row)`."""
         if isinstance(function, type) and function.__module__.startswith("ade_engine."):
-            function = function()  # `decimal` for `decimal()`
+            function = function()  # allow `decimal` for `decimal()`
         if not callable(function):
             raise TypeError(f"{function!r} is not a function")
         blanks = blanks or bool(getattr(function, "takes_blanks", False))
-        return cls(name_of(function), function, takes_row=wants_row(function), takes_blanks=blanks)
+        return cls(name_of(function), function, takes_row=takes_row(function), takes_blanks=blanks)
 
 
 @dataclass
 class Field:
     """One column of the normalised table.
 
-    required    a row without it is rejected
-    output      whether it stands in the normalised table; a field that only helps others does not
-    threshold   the least score that maps a column to it
+    required    a row without a value is rejected
+    output      whether it is written to the normalised table; false for a field that only helps others
+    threshold   the lowest score at which a column is mapped to it
     """
 
     name: str
@@ -54,16 +54,16 @@ class Field:
 
 
 class Rules:
-    """What a configuration says.
+    """The rules of a configuration.
 
-    day_first     how 03/04/2026 is read in a column where nothing shows it
-    decimal       how 1.234 is read in a column where nothing shows it
-    min_columns   a table with fewer mapped columns is not one of ours
+    day_first     how to read 03/04/2026 in a column where all dates are ambiguous
+    decimal       how to read 1.234 in a column where all numbers are ambiguous
+    min_columns   a table with fewer mapped columns is skipped
     """
 
     def __init__(self, *, day_first: bool = True, decimal: Literal[".", ","] = ".", min_columns: int = 2) -> None:
         if decimal not in (".", ","):
-            raise ValueError("decimal is '.' or ','")
+            raise ValueError("decimal must be '.' or ','")
         self.day_first = day_first
         self.decimal = decimal
         self.min_columns = min_columns
@@ -83,48 +83,51 @@ class Rules:
         transforms: Iterable[Function] = (),
         validators: Iterable[Function] = (),
     ) -> Field:
-        """Add a field; fields stand in the output in this order."""
+        """Add a field; the output has the fields in the order in which they are added."""
         if not NAME.fullmatch(name):
-            raise ValueError(f"{name!r} is no name for a field: a-z, 0-9 and _, a letter first")
+            raise ValueError(f"{name!r} is not a valid field name; use a-z, 0-9 and '_', starting with a letter")
         if name in self.fields:
             raise ValueError(f"two fields are named {name!r}")
-        if len(self.fields) >= MOST_FIELDS:
-            raise ValueError(f"at most {MOST_FIELDS} fields")
-        made = Field(name, label or name.replace("_", " ").capitalize(), required, output, threshold)
-        made.detectors += map(Step.of, detectors)
-        made.transforms += map(Step.of, transforms)
-        made.validators += map(Step.of, validators)
-        self.fields[name] = made
-        return made
+        if len(self.fields) >= MAX_FIELDS:
+            raise ValueError(f"there are more than {MAX_FIELDS} fields")
+        field = Field(name, label or name.replace("_", " ").capitalize(), required, output, threshold)
+        field.detectors += map(Step.of, detectors)
+        field.transforms += map(Step.of, transforms)
+        field.validators += map(Step.of, validators)
+        self.fields[name] = field
+        return field
 
-    def detector(self, name: str) -> Callable[[Given], Given]:
-        """Add a detector to a field: takes a Column, gives -1 to 1."""
-        return self.adding(self.known(name).detectors)
+    def detector(self, name: str) -> Callable[[F], F]:
+        """Add a detector to a field: it takes a Column and returns a score from -1 to 1."""
+        return self.adder(self.get_field(name).detectors)
 
-    def transform(self, name: str, *, blanks: bool = False) -> Callable[[Given], Given]:
-        """Add a transform to a field: takes the value (and the row), gives the new one. Blanks only if `blanks`."""
-        return self.adding(self.known(name).transforms, blanks=blanks)
+    def transform(self, name: str, *, blanks: bool = False) -> Callable[[F], F]:
+        """Add a transform to a field: it takes the value (and the row) and returns the new value.
 
-    def validator(self, name: str) -> Callable[[Given], Given]:
-        """Add a validator to a field: takes the value (and the row), gives None or what is wrong. Never a blank."""
-        return self.adding(self.known(name).validators)
+        It is called for blank values only if `blanks` is true.
+        """
+        return self.adder(self.get_field(name).transforms, blanks=blanks)
 
-    def row(self, function: Given) -> Given:
-        """Add a transform of whole rows: takes the row, sets values on it."""
-        return self.adding(self.row_transforms)(function)
+    def validator(self, name: str) -> Callable[[F], F]:
+        """Add a validator to a field: it takes a non-blank value (and the row) and returns None or a message."""
+        return self.adder(self.get_field(name).validators)
 
-    def check(self, function: Given) -> Given:
-        """Add a validator of whole rows: takes the row, gives None or what is wrong."""
-        return self.adding(self.row_validators)(function)
+    def row(self, function: F) -> F:
+        """Add a transform of whole rows: it takes the row and sets its values."""
+        return self.adder(self.row_transforms)(function)
 
-    def known(self, name: str) -> Field:
+    def check(self, function: F) -> F:
+        """Add a validator of whole rows: it takes the row, and returns None or a message."""
+        return self.adder(self.row_validators)(function)
+
+    def get_field(self, name: str) -> Field:
         if name not in self.fields:
-            raise ValueError(f"no field is named {name!r}; known: {', '.join(self.fields) or 'none'}")
+            raise ValueError(f"there is no field named {name!r}; known fields: {', '.join(self.fields) or 'none'}")
         return self.fields[name]
 
     @staticmethod
-    def adding(steps: list[Step], *, blanks: bool = False) -> Callable[[Given], Given]:
-        def add(function: Given) -> Given:
+    def adder(steps: list[Step], *, blanks: bool = False) -> Callable[[F], F]:
+        def add(function: F) -> F:
             steps.append(Step.of(function, blanks=blanks))
             return function
 
@@ -135,11 +138,11 @@ def name_of(function: Function) -> str:
     return str(getattr(function, "__name__", type(function).__name__))
 
 
-def wants_row(function: Function) -> bool:
+def takes_row(function: Function) -> bool:
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
         return False
-    given = [one for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
-    needed = [one for one in given if one.default is one.empty]
-    return len(needed) >= 2 or (len(given) >= 2 and given[1].name == "row")
+    positional = [one for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
+    required = [one for one in positional if one.default is one.empty]
+    return len(required) >= 2 or (len(positional) >= 2 and positional[1].name == "row")

@@ -1,6 +1,6 @@
-"""One run: a document goes in, a normalised workbook and a report come out.
+"""Running: reads one document and writes a normalised workbook and a report.
 
-configuration ─▶ document ─▶ sheets ─▶ tables ─▶ columns mapped ─▶ rows ─▶ Data | Rejected (and Unmapped)
+configuration ─▶ document ─▶ sheets ─▶ tables ─▶ mapped columns ─▶ rows ─▶ Data | Rejected (and Unmapped)
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from ade_engine.normalising import Normaliser
 from ade_engine.outputs import Outputs
 from ade_engine.report import Report, TableReport, mapped_event, missing_event, unmapped_event
 from ade_engine.rules import Rules
-from ade_engine.sheets import Document, Meter, Sheet
+from ade_engine.sheets import Document, LimitCounter, Sheet
 from ade_engine.tables import Finder, Table
 
-PROGRESS, REJECTED_EVENTS = 5000, 20
+ROWS_PER_PROGRESS, MAX_REJECTED_EVENTS = 5000, 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class Order:
-    """What to run."""
+class RunOptions:
+    """The inputs, the output folder and the limits of a run."""
 
     configuration: Path
     input: Path
@@ -38,47 +38,50 @@ class Order:
     limits: Limits
 
 
-def run(order: Order, events: Events) -> dict[str, int]:
-    """Run an order, or raise EngineError. What has its final name in the output folder is whole."""
-    guard = Guard(order.configuration.resolve(), seconds=order.limits.call_seconds)
-    manifest = read_manifest(order.configuration)
+def run(options: RunOptions, events: Events) -> dict[str, int]:
+    """Normalise a document and return the counts, or raise EngineError.
+
+    Each output file gets its final name only when it is complete.
+    """
+    guard = Guard(options.configuration.resolve(), seconds=options.limits.call_seconds)
+    manifest = read_manifest(options.configuration)
     configuration = {"name": manifest.name, "title": manifest.title, "version": manifest.version}
-    size = order.input.stat().st_size if order.input.is_file() else 0
+    size = options.input.stat().st_size if options.input.is_file() else 0
     events.emit(
-        "run.started", engine=__version__, configuration=configuration, input={"name": order.name, "bytes": size}
+        "run.started", engine=__version__, configuration=configuration, input={"name": options.name, "bytes": size}
     )
-    scratch = order.output / ".scratch"
+    scratch = options.output / ".scratch"
     scratch.mkdir(parents=True, exist_ok=True)
     try:
         with guard.watching():
-            rules = load_rules(guard.folder, guard, engine=__version__, wanted=manifest.engine)
-            document = open_document(order.input, manifest.reading, order.limits)
+            rules = load_rules(guard.folder, guard, engine=__version__, required=manifest.engine)
+            document = open_document(options.input, manifest.reading, options.limits)
             facts: dict[str, object] = {"kind": document.kind, **document.facts}
             events.emit("input.opened", **facts, sheets=[sheet.name for sheet in document.sheets][:100])
-            report = Report(__version__, configuration, {"document": order.name, "bytes": size, **facts})
+            report = Report(__version__, configuration, {"document": options.name, "bytes": size, **facts})
             try:
-                with Outputs(scratch, rules, order.limits) as outputs:
-                    Run(rules, guard, events, report, outputs, order.limits).read(
+                with Outputs(scratch, rules, options.limits) as outputs:
+                    Run(rules, guard, events, report, outputs, options.limits).read(
                         document, manifest.reading.hidden_sheets
                     )
                     outputs.save(report)
             except EngineError as error:
                 report.failure = error
                 report.write(scratch / "report.json")
-                (scratch / "report.json").rename(order.output / "report.json")
+                (scratch / "report.json").rename(options.output / "report.json")
                 raise
             finally:
                 document.close()
         report.write(scratch / "report.json")
         for name in ("output.xlsx", "report.json"):
-            (scratch / name).rename(order.output / name)
+            (scratch / name).rename(options.output / name)
         return report.counts()
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
 class Run:
-    """The part of a run that goes through the document."""
+    """Reads the document of a run, table by table."""
 
     def __init__(
         self, rules: Rules, guard: Guard, events: Events, report: Report, outputs: Outputs, limits: Limits
@@ -88,14 +91,14 @@ class Run:
         self.events = events
         self.report = report
         self.outputs = outputs
-        self.meter = Meter(limits)
+        self.counter = LimitCounter(limits)
         self.recognise = recogniser(rules)
-        self.needed = min(rules.min_columns, sum(bool(field.detectors) for field in rules.fields.values()))
+        self.required_columns = min(rules.min_columns, sum(bool(field.detectors) for field in rules.fields.values()))
         self.rows = 0
         self.number = 1
 
     def read(self, document: Document, hidden_sheets: bool) -> None:
-        """All the sheets, one after another."""
+        """Read all sheets, one after another."""
         for index, sheet in enumerate(document.sheets):
             reason = (
                 "hidden"
@@ -106,27 +109,28 @@ class Run:
             if reason is not None:
                 self.events.emit("sheet.skipped", sheet=sheet.name, reason=reason)
         if not self.report.counts()["tables"]:
-            seen = len(self.report.tables)
-            words = (
-                f"; {seen} looked like one, but had fewer than {self.needed} columns that the configuration knows"
-                if seen
+            skipped = len(self.report.tables)
+            details = (
+                f"; {skipped} possible table{'s have' if skipped > 1 else ' has'} fewer than {self.required_columns} "
+                "columns that the configuration recognises"
+                if skipped
                 else ""
             )
-            raise InputError("no_table_found", f"no table was found in the document{words}", tables_seen=seen)
+            raise InputError("no_table_found", f"no table was found in the document{details}", tables_seen=skipped)
 
     def read_sheet(self, sheet: Sheet, before: float, sheets: int) -> str | None:
-        """One sheet; the reason if nothing was taken from it."""
-        counted = self.meter.rows
+        """Read one sheet; return the reason if it has no table."""
+        rows_before = self.counter.rows
         finder = Finder(
-            sheet.name, self.meter.bounded(sheet.name, sheet.lines()), self.recognise, first_number=self.number
+            sheet.name, self.counter.limited(sheet.name, sheet.lines()), self.recognise, first_number=self.number
         )
-        found = False
+        has_table = False
         for tables in finder.tables():
             normalisers = {table.number: self.begin(table) for table in tables}
-            found = True
+            has_table = True
             for table, line in finder.rows(tables):
                 self.rows += 1
-                if self.rows % PROGRESS == 0:
+                if self.rows % ROWS_PER_PROGRESS == 0:
                     share = sheet.share()
                     self.progress(None if share is None else round(before + share / sheets, 3))
                 normaliser = normalisers[table.number]
@@ -136,7 +140,7 @@ class Run:
                     if problems:
                         one.reject(problems)
                         self.outputs.reject(row, problems, line)
-                        if one.rejected <= REJECTED_EVENTS:
+                        if one.rejected <= MAX_REJECTED_EVENTS:
                             first = problems[0]
                             self.events.emit(
                                 "row.rejected",
@@ -154,10 +158,10 @@ class Run:
             for table in tables:
                 self.finish(table, normalisers[table.number])
         self.number = finder.number
-        return None if found else "empty" if self.meter.rows == counted else "no_table"
+        return None if has_table else "empty" if self.counter.rows == rows_before else "no_table"
 
     def begin(self, table: Table) -> tuple[TableReport, Normaliser] | None:
-        """Map a table's columns; None if it is none of ours."""
+        """Map a table's columns; return None if too few are mapped."""
         rows = table.header_rows
         self.events.emit(
             "table.found",
@@ -171,10 +175,14 @@ class Run:
         mapping = map_columns(table.columns, self.rules, self.guard, table.sheet, rows[1] if rows else 1)
         one = TableReport(table, mapping)
         self.report.tables.append(one)
-        if len(mapping.mapped) < self.needed:
+        if len(mapping.mapped) < self.required_columns:
             one.reason = "too_few_columns_mapped"
             self.events.emit(
-                "table.skipped", table=table.number, reason=one.reason, mapped=len(mapping.mapped), needed=self.needed
+                "table.skipped",
+                table=table.number,
+                reason=one.reason,
+                mapped=len(mapping.mapped),
+                required=self.required_columns,
             )
             return None
         normaliser = Normaliser(table, mapping, self.rules, self.guard)
@@ -190,9 +198,9 @@ class Run:
                 self.events.emit("field.missing", table=table.number, **missing_event(missing))
         return one, normaliser
 
-    def finish(self, table: Table, taken: tuple[TableReport, Normaliser] | None) -> None:
-        if taken is not None:
-            one = taken[0]
+    def finish(self, table: Table, used: tuple[TableReport, Normaliser] | None) -> None:
+        if used is not None:
+            one = used[0]
             self.events.emit(
                 "table.finished",
                 table=table.number,

@@ -1,4 +1,4 @@
-"""Sheets: what every kind of document comes down to, lines one after another, with the limits kept as they are read."""
+"""Sheets: a document of any kind as sheets of lines, with the limits checked while the lines are read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ade_engine.values import Line
 
 @dataclass(frozen=True)
 class Sheet:
-    """One sheet. `lines` reads it from the beginning; `share` tells how far the reading has come, if anyone knows."""
+    """One sheet. `lines` reads it from the beginning; `share` returns how much of it has been read, or None."""
 
     name: str
     hidden: bool
@@ -22,7 +22,7 @@ class Sheet:
 
 @dataclass(frozen=True)
 class Document:
-    """An open document: what it is, and its sheets. Close it at the end."""
+    """An open document with its kind and its sheets; close it at the end."""
 
     kind: str
     sheets: tuple[Sheet, ...]
@@ -30,16 +30,16 @@ class Document:
     close: Callable[[], None] = lambda: None
 
 
-class Meter:
-    """Counts what is read of all the sheets, and stops at the limits."""
+class LimitCounter:
+    """Counts the rows and cells read from all sheets, and checks them against the limits."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
         self.rows = 0
         self.cells = 0
 
-    def bounded(self, sheet: str, lines: Iterator[Line]) -> Iterator[Line]:
-        """The same lines, or LimitExceeded."""
+    def limited(self, sheet: str, lines: Iterator[Line]) -> Iterator[Line]:
+        """Yield the same lines, or raise LimitExceeded."""
         limits = self.limits
         for line in lines:
             self.rows += 1
@@ -63,25 +63,25 @@ class Meter:
             yield line
 
 
-class Ahead:
-    """Lines with a look ahead: peek as far as you like to decide, then take."""
+class Lookahead:
+    """An iterator of lines that can return the next lines without consuming them."""
 
     def __init__(self, lines: Iterator[Line]) -> None:
         self.lines = lines
-        self.waiting: deque[Line] = deque()
+        self.buffer: deque[Line] = deque()
 
     def peek(self, count: int) -> list[Line]:
-        """The next lines, at most `count`; they stay."""
-        while len(self.waiting) < count and (line := next(self.lines, None)) is not None:
-            self.waiting.append(line)
-        return [self.waiting[index] for index in range(min(count, len(self.waiting)))]
+        """Return the next lines, at most `count`, without consuming them."""
+        while len(self.buffer) < count and (line := next(self.lines, None)) is not None:
+            self.buffer.append(line)
+        return [self.buffer[index] for index in range(min(count, len(self.buffer)))]
 
     def first(self) -> Line | None:
-        """The next line; it stays."""
-        if not self.waiting and (line := next(self.lines, None)) is not None:
-            self.waiting.append(line)
-        return self.waiting[0] if self.waiting else None
+        """Return the next line without consuming it, or None at the end."""
+        if not self.buffer and (line := next(self.lines, None)) is not None:
+            self.buffer.append(line)
+        return self.buffer[0] if self.buffer else None
 
     def take(self) -> Line | None:
-        """The next line, or None at the end."""
-        return self.waiting.popleft() if self.waiting else next(self.lines, None)
+        """Consume and return the next line, or None at the end."""
+        return self.buffer.popleft() if self.buffer else next(self.lines, None)

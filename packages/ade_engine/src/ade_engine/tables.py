@@ -1,8 +1,8 @@
-"""Tables: where they begin and end on a sheet, and what each line inside is.
+"""Tables: finds where tables begin and end on a sheet, and decides what each of their lines is.
 
 lines ──find_header──▶ header ──▶ data, data, (blank), total, section, note, repeated header …
                                      │
-                                     └── a line that is the header of another table: end, and begin again
+                                     └── the header of another table ends this one and begins the next
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ade_engine.header_rows import (
     is_words,
     labels_of,
 )
-from ade_engine.sheets import Ahead
+from ade_engine.sheets import Lookahead
 from ade_engine.texts import normal
 from ade_engine.values import Line, Value, letter
 
@@ -40,7 +40,7 @@ TOTAL = re.compile(
 
 @dataclass
 class Table:
-    """One table on a sheet, while it is read."""
+    """One table on a sheet, while it is being read."""
 
     number: int
     sheet: str
@@ -56,15 +56,15 @@ class Table:
 
     @property
     def span(self) -> str:
-        """Its columns: `A:F`."""
+        """Its columns, such as `A:F`."""
         return f"{letter(self.columns[0].position)}:{letter(self.columns[-1].position)}" if self.columns else ""
 
     def skip(self, line: Line, reason: str) -> None:
-        """Leave a line out, and remember why."""
+        """Count a skipped line, and note its text for the report."""
         self.skipped[reason] += 1
         if len(self.notes) < 100:
-            words = " | ".join(str(value) for value in line.cells if value is not None)
-            self.notes.append((line.number, reason, words[:120]))
+            text = " | ".join(str(value) for value in line.cells if value is not None)
+            self.notes.append((line.number, reason, text[:120]))
 
 
 class Finder:
@@ -72,22 +72,25 @@ class Finder:
 
     def __init__(self, sheet: str, lines: Iterator[Line], recognise: Recognise, *, first_number: int = 1) -> None:
         self.sheet = sheet
-        self.ahead = Ahead(lines)
+        self.lookahead = Lookahead(lines)
         self.recognise = recognise
         self.number = first_number
         self.left_out: list[Line] = []
-        self.carried: str | None = None  # a line of one text that turned out to be the title of what follows
+        self.next_title: str | None = None  # the text of a single-text line just above the next table
 
     def tables(self) -> Iterator[list[Table]]:
-        """The tables that begin on the same line: mostly one, more if side by side. Read their rows before the next."""
-        while window := self.ahead.peek(WINDOW):
+        """Yield the tables that begin on one line: usually one, more if side by side.
+
+        The caller must read their rows before it asks for the next tables.
+        """
+        while window := self.lookahead.peek(WINDOW):
             header = find_header(window, self.recognise)
             if header is None:
-                if (start := headless(window)) is not None:
+                if (start := find_headless(window)) is not None:
                     yield self.begin(window, Header(start, start - 1, (), 0.0))
                 else:
                     for _ in range(max(1, len(window) // 2) if len(window) == WINDOW else len(window)):
-                        self.leave_out(self.ahead.take())
+                        self.leave_out(self.lookahead.take())
                 continue
             yield self.begin(window, header)
 
@@ -101,29 +104,30 @@ class Finder:
             value for line in window[header.first : header.last + 1] for value in line.cells if isinstance(value, str)
         )
         for _ in range(header.last + 1):
-            line = self.ahead.take()
+            line = self.lookahead.take()
             if line is not None and line.number < window[header.first].number:
                 above.append(" ".join(str(value) for value in line.cells if value is not None))
-        title = " / ".join([*([self.carried] if self.carried else []), *above[-6:]])[:400]
-        self.carried = None
+        title = " / ".join([*([self.next_title] if self.next_title else []), *above[-6:]])[:400]
+        self.next_title = None
         rows = (window[header.first].number, window[header.last].number) if header.labels else None
-        sample = [line for line in self.ahead.peek(SAMPLES) if len(line.filled()) >= 2 or len(header.labels) == 1]
-        sample = self.of_this_table(sample, header.labels)
-        groups = side_by_side(header.labels, sample) if header.labels else [unnamed(sample)]
+        sample = [line for line in self.lookahead.peek(SAMPLES) if len(line.filled()) >= 2 or len(header.labels) == 1]
+        sample = self.data_lines(sample, header.labels)
+        groups = side_by_side(header.labels, sample) if header.labels else [empty_labels(sample)]
         tables = []
         for labels in groups:
-            made = Table(self.number, self.sheet, title, rows, labels, texts)
-            made.columns = columns_of(labels, sample, alone=len(groups) == 1)
+            table = Table(self.number, self.sheet, title, rows, labels, texts)
+            table.columns = columns_of(labels, sample, alone=len(groups) == 1)
             self.number += 1
-            tables.append(made)
+            tables.append(table)
         return tables
 
-    def of_this_table(self, sample: list[Line], labels: tuple[Label, ...]) -> list[Line]:
+    def data_lines(self, sample: list[Line], labels: tuple[Label, ...]) -> list[Line]:
+        """Return the data lines of this table in a sample, without totals, repeated headers and the next table."""
         kept: list[Line] = []
         names = {normal(one.header) for one in labels}
         for line in sample:
-            said = {normal(value) for value in line.cells if type(value) is str and len(value) < 60}
-            if len(said & names) >= max(2, 0.6 * len(names)):
+            texts = {normal(value) for value in line.cells if type(value) is str and len(value) < 60}
+            if len(texts & names) >= max(2, 0.6 * len(names)):
                 continue
             if labels and self.is_other_header(line, kept):
                 break
@@ -132,34 +136,34 @@ class Finder:
         return kept
 
     def rows(self, tables: list[Table]) -> Iterator[tuple[Table, Line]]:
-        """The data lines of tables that stand side by side, until another table begins."""
+        """Yield the data lines of tables that are side by side, until another table begins."""
         names = {normal(one.header) for table in tables for one in table.labels}
         labelled = {(one.position, normal(one.header)) for table in tables for one in table.labels}
         texts = tables[0].header_texts
-        before = tables[0].header_rows[1] if tables[0].header_rows else 0
-        apart = alone = False
-        while (line := self.ahead.first()) is not None:
-            if before and line.number > before + 1:
-                tables[0].skipped["blank"] += line.number - before - 1
-                apart = True
+        previous = tables[0].header_rows[1] if tables[0].header_rows else 0
+        after_gap = after_single = False
+        while (line := self.lookahead.first()) is not None:
+            if previous and line.number > previous + 1:
+                tables[0].skipped["blank"] += line.number - previous - 1
+                after_gap = True
             count = len(line.cells) - line.cells.count(None)
-            # Most lines are plain data: only one after a gap, or with a word of the header, is looked at closely.
-            suspect = apart or not texts.isdisjoint(line.cells)
+            # Most lines are plain data: only a line after a gap, or with a text of the header, is examined closely.
+            suspect = after_gap or not texts.isdisjoint(line.cells)
             if suspect and tables[0].labels and count >= 2 and is_words(line):
-                said = {(label.position, normal(label.header)) for label in labels_of([line])}
-                if len(said & labelled) >= max(2, 0.6 * len(labelled)):
-                    self.ahead.take()
+                found = {(label.position, normal(label.header)) for label in labels_of([line])}
+                if len(found & labelled) >= max(2, 0.6 * len(labelled)):
+                    self.lookahead.take()
                     tables[0].skip(line, "repeated_header")
-                    before, apart = line.number, False
+                    previous, after_gap = line.number, False
                     continue
-                if (apart or sum(name in names for _, name in said) >= 2) and self.begins_another(line, labelled):
-                    self.carried = tables[0].section if alone else None
+                if (after_gap or sum(name in names for _, name in found) >= 2) and self.begins_another(line, labelled):
+                    self.next_title = tables[0].section if after_single else None
                     return
-            self.ahead.take()
-            before = line.number
-            apart = alone = count == 1
+            self.lookahead.take()
+            previous = line.number
+            after_gap = after_single = count == 1
             if len(tables) > 1:
-                yield from self.sorted_out(tables, line)
+                yield from self.split_line(tables, line)
             elif (reason := self.reason_to_skip(tables[0], line, count)) is None:
                 tables[0].read += 1
                 yield tables[0], line
@@ -167,13 +171,13 @@ class Finder:
                 tables[0].skip(line, reason)
 
     def begins_another(self, line: Line, labelled: set[tuple[int, str]]) -> bool:
-        """Another header: the configuration recognises it, or it is all new words with values below."""
+        """Return whether a line is another header: the rules recognise it, or it has new labels with values below."""
         labels = labels_of([line])
         if any(is_value(value) for value in line.cells):
             return False
         if self.recognise(tuple(f"\n{one.header}" for one in labels)) >= 2:
             return True
-        below = self.ahead.peek(4)[1:]
+        below = self.lookahead.peek(4)[1:]
         values = sum(any(is_value(one.at(label.position)) for one in below) for label in labels)
         return (
             len(labels) >= 3
@@ -189,14 +193,14 @@ class Finder:
             not kept or line.number > kept[-1].number + 1
         )
 
-    def sorted_out(self, tables: list[Table], line: Line) -> Iterator[tuple[Table, Line]]:
-        """What a line is to each of the tables that it crosses."""
+    def split_line(self, tables: list[Table], line: Line) -> Iterator[tuple[Table, Line]]:
+        """Give each of the tables side by side its part of a line."""
         filled = line.filled()
         for table in tables:
-            own = [position for position in filled if has(table, position)]
+            own = [position for position in filled if covers(table, position)]
             if not own:
                 continue
-            part = only(line, own)
+            part = keep_cells(line, own)
             reason = self.reason_to_skip(table, part, len(own))
             if reason is None:
                 table.read += 1
@@ -205,7 +209,7 @@ class Finder:
                 table.skip(part, reason)
 
     def reason_to_skip(self, table: Table, line: Line, count: int) -> str | None:
-        """Why a line is no data: it sums up, heads a section, is a note or gives units. None if it is data."""
+        """Return why a line is not data (a total, the head of a section, a note or units); None if it is data."""
         width = len(table.columns)
         if is_total(line, width):
             return "total"
@@ -219,8 +223,8 @@ class Finder:
         return "units" if table.read == 0 and is_units(line) else None
 
 
-def headless(window: Sequence[Line]) -> int | None:
-    """The first of several lines with values in the same columns: a table to which nobody gave a header."""
+def find_headless(window: Sequence[Line]) -> int | None:
+    """Return the index of the first line of a table without a header: lines with values in the same columns."""
     for index, (one, two) in enumerate(pairwise(window)):
         filled = one.filled()
         if len(filled) >= 3 and filled == two.filled() and sum(map(is_value, one.cells)) >= 2:
@@ -228,12 +232,12 @@ def headless(window: Sequence[Line]) -> int | None:
     return None
 
 
-def unnamed(sample: Sequence[Line]) -> tuple[Label, ...]:
+def empty_labels(sample: Sequence[Line]) -> tuple[Label, ...]:
     return tuple(Label(position, "") for position in sorted({one for line in sample for one in line.filled()}))
 
 
 def side_by_side(labels: tuple[Label, ...], sample: Sequence[Line]) -> list[tuple[Label, ...]]:
-    """Two tables, if an empty column parts the labels and they repeat on the other side."""
+    """Split the labels into tables if an empty column separates them and the same labels repeat on the other side."""
     used = {position for line in sample for position in line.filled()}
     runs: list[list[Label]] = [[]]
     for one in labels:
@@ -249,7 +253,7 @@ def side_by_side(labels: tuple[Label, ...], sample: Sequence[Line]) -> list[tupl
 
 
 def columns_of(labels: tuple[Label, ...], sample: Sequence[Line], *, alone: bool) -> tuple[Column, ...]:
-    """The columns of a table with their samples; one without a header is a column if values stand in it."""
+    """Return the columns of a table with their samples; a column without a header counts if it has values."""
     named = {one.position: one for one in labels}
     positions = set(named)
     if alone:
@@ -263,7 +267,7 @@ def columns_of(labels: tuple[Label, ...], sample: Sequence[Line], *, alone: bool
 
 
 def is_total(line: Line, width: int) -> bool:
-    """The line sums up others: it says so in its first text, and most of the rest is numbers or nothing."""
+    """Return whether a line is a total: its first text says so, and most other cells are numbers or empty."""
     first = next((value for value in line.cells if type(value) is str), None)
     if first is None or not TOTAL.match(first.lstrip()):
         return False
@@ -287,10 +291,10 @@ def is_note(value: str) -> bool:
     )
 
 
-def has(table: Table, position: int) -> bool:
+def covers(table: Table, position: int) -> bool:
     return table.columns[0].position <= position <= table.columns[-1].position
 
 
-def only(line: Line, positions: list[int]) -> Line:
+def keep_cells(line: Line, positions: list[int]) -> Line:
     kept = set(positions)
     return Line(line.number, tuple(value if index in kept else None for index, value in enumerate(line.cells)))

@@ -1,4 +1,4 @@
-"""Texts of headers: brought to one form, with the unit taken off, and compared."""
+"""Texts of headers: brings them to a normal form, splits off the unit, and compares them."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ COMPOUND = re.compile(r"(\w{4,})nr$")
 
 
 def unit_of(text: str) -> str | None:
-    """The unit that a whole text is: `(EUR)`, `in €`, `%`, `hrs`."""
+    """Return the unit if the whole text is one: `(EUR)`, `in €`, `%`, `hrs`."""
     bare = text.strip().strip("()[]").strip().lower().removeprefix("in ").strip()
     return CURRENCIES.get(bare) or UNITS.get(bare)
 
 
 @lru_cache(maxsize=20_000)
 def split_unit(header: str) -> tuple[str, str | None]:
-    """A header without its unit, and the unit: `Amount (EUR)` → `Amount`, `EUR`."""
+    """Return a header without its unit, and the unit: `Amount (EUR)` → `Amount`, `EUR`."""
     header = " ".join(header.split())
     for ending in (BRACKETED, TRAILING):
-        if (found := ending.search(header)) and found.start() > 0 and (unit := unit_of(found.group(1))) is not None:
-            return header[: found.start()].strip(), unit
+        if (match := ending.search(header)) and match.start() > 0 and (unit := unit_of(match.group(1))) is not None:
+            return header[: match.start()].strip(), unit
     return header, None
 
 
 @lru_cache(maxsize=20_000)
 def normal(text: str) -> str:
-    """One form for the many ways to write a header: `Inv.-No.` and `InvoiceNo` are both `invoice number`."""
+    """Return the normal form of a header: `Inv.-No.` and `InvoiceNo` are both `invoice number`."""
     text = text.replace("n°", " # ").replace("N°", " # ").replace("Nº", " # ").replace("nº", " # ")
     text = CAMEL.sub(" ", unicodedata.normalize("NFC", text))
     plain = "".join(sign for sign in unicodedata.normalize("NFKD", text.casefold()) if not unicodedata.combining(sign))
@@ -56,8 +56,8 @@ def normal(text: str) -> str:
 
 
 @lru_cache(maxsize=50_000)
-def likeness(one: str, other: str) -> float:
-    """How alike two normal texts are: 1 for the same; below that the words they share, small typing errors forgiven."""
+def similarity(one: str, other: str) -> float:
+    """Return how similar two normal forms are: 1 if equal, else by their common words, allowing small typing errors."""
     if not one or not other:
         return 0.0
     if one == other or one.replace(" ", "") == other.replace(" ", ""):
@@ -68,14 +68,14 @@ def likeness(one: str, other: str) -> float:
     shared = 0.0
     remaining = list(right)
     for word in left:
-        best = max(((alike(word, candidate), candidate) for candidate in remaining), default=(0.0, ""))
+        best = max(((word_similarity(word, candidate), candidate) for candidate in remaining), default=(0.0, ""))
         if best[0] > 0:
             shared += best[0]
             remaining.remove(best[1])
     return round(0.92 * 2 * shared / (len(left) + len(right)), 3)
 
 
-def alike(word: str, other: str) -> float:
+def word_similarity(word: str, other: str) -> float:
     if word == other:
         return 1.0
     if min(len(word), len(other)) < 3 or abs(len(word) - len(other)) > 2:

@@ -1,6 +1,6 @@
-"""Transforms that a configuration can use.
+"""Transforms for configurations.
 
-Those of numbers and dates look at the column's samples first: is it 1.234,56 or 1,234.56?
+Transforms of numbers and dates look at the column's samples first, to tell 1.234,56 from 1,234.56.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ SPACE = re.compile(r"\s+")
 
 @dataclass(frozen=True)
 class Prepared:
-    """A transform that has looked at its column, and what it found there."""
+    """The function that transforms the values of one column, and a note for the report."""
 
     function: Function
     note: str | None = None
 
 
-class Prepares:
-    """A transform that wants to see the column before the first value."""
+class ColumnTransform:
+    """A transform that looks at the column before it transforms the first value."""
 
-    __name__ = "prepares"
+    __name__ = "column_transform"
 
     def prepare(self, column: Column, rules: Rules) -> Prepared:
-        """The function for this column."""
+        """Return the function for this column."""
         raise NotImplementedError
 
     def __call__(self, value: Value) -> Value:
         return self.prepare(Column(0, ""), Rules()).function(value)  # type: ignore[no-any-return]
 
 
-class decimal(Prepares):  # noqa: N801 - reads as a word in a list of transforms
-    """A number, with the decimal mark that the column uses. `places` rounds."""
+class decimal(ColumnTransform):  # noqa: N801 - used like a function
+    """Parses a number, with the decimal mark that the column uses. `places` rounds it."""
 
     __name__ = "decimal"
 
@@ -51,18 +51,18 @@ class decimal(Prepares):  # noqa: N801 - reads as a word in a list of transforms
         self.quantum = None if places is None else Decimal(1).scaleb(-places)
 
     def prepare(self, column: Column, rules: Rules) -> Prepared:
-        mark, shown = guess_decimal(column.samples)
+        mark, example = guess_decimal(column.samples)
         decimal_mark, quantum = mark or rules.decimal, self.quantum
 
         def read(value: Value) -> Decimal:
             number = to_decimal(value, decimal_mark)
             return number if quantum is None else number.quantize(quantum)
 
-        return Prepared(read, f"decimal mark {mark!r}, as {shown!r} shows" if mark else None)
+        return Prepared(read, f"decimal mark {mark!r}, as in {example!r}" if mark else None)
 
 
-class percent(Prepares):  # noqa: N801
-    """A share: 19 %, 19 and 0.19 are all 0.19; a bare number over 1 is taken as percent."""
+class percent(ColumnTransform):  # noqa: N801
+    """Parses a percentage: 19 %, 19 and 0.19 all become 0.19; a plain number over 1 counts as percent."""
 
     __name__ = "percent"
 
@@ -79,8 +79,8 @@ class percent(Prepares):  # noqa: N801
         return Prepared(read)
 
 
-class integer(Prepares):  # noqa: N801
-    """A whole number; 12.0 is one, 12.5 is not."""
+class integer(ColumnTransform):  # noqa: N801
+    """Parses a whole number; 12.0 is one, 12.5 is not."""
 
     __name__ = "integer"
 
@@ -96,13 +96,13 @@ class integer(Prepares):  # noqa: N801
         return Prepared(read)
 
 
-class date(Prepares):  # noqa: N801
-    """A day, with day and month in the order that the column uses."""
+class date(ColumnTransform):  # noqa: N801
+    """Parses a date, with day and month in the order that the column uses."""
 
     __name__ = "date"
 
     def prepare(self, column: Column, rules: Rules) -> Prepared:
-        day_first, shown = guess_day_first(column.samples)
+        day_first, example = guess_day_first(column.samples)
         first = rules.day_first if day_first is None else day_first
 
         def read(value: Value) -> Day:
@@ -110,7 +110,7 @@ class date(Prepares):  # noqa: N801
                 return value.date()
             return parse_date(value, day_first=first)
 
-        note = None if day_first is None else f"{'day' if day_first else 'month'} first, as {shown!r} shows"
+        note = None if day_first is None else f"{'day' if day_first else 'month'} first, as in {example!r}"
         return Prepared(read, note)
 
 
@@ -122,7 +122,7 @@ def to_decimal(value: Value, mark: str) -> Decimal:
         return parse_number(bare, decimal=mark)
     if isinstance(value, bool) or not isinstance(value, (int, float, Decimal)):
         raise ValueError(f"{str(value)[:60]!r} is not a number")
-    # Fifteen digits are what a spreadsheet shows; the rest is the dust of binary fractions.
+    # A spreadsheet shows fifteen digits; the digits after them are rounding errors of binary fractions.
     number = Decimal(format(value, ".15g")) if isinstance(value, float) else Decimal(value)
     if not number.is_finite():
         raise ValueError(f"{value!r} is not a number")
@@ -130,12 +130,11 @@ def to_decimal(value: Value, mark: str) -> Decimal:
 
 
 def text(value: Value) -> str | None:
-    """A text with single spaces; whole numbers without a point; nothing if it is empty."""
+    """Return a text with single spaces, and whole numbers without a decimal point; None if it is empty."""
     if isinstance(value, str):
-        words = value.strip()
-        return (
-            SPACE.sub(" ", words) if "  " in words or not words.isprintable() or "\u00a0" in words else words
-        ) or None
+        stripped = value.strip()
+        needs_cleaning = "  " in stripped or not stripped.isprintable() or "\u00a0" in stripped
+        return (SPACE.sub(" ", stripped) if needs_cleaning else stripped) or None
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     if isinstance(value, datetime) and value.hour == value.minute == value.second == 0:
@@ -144,25 +143,25 @@ def text(value: Value) -> str | None:
 
 
 def upper(value: Value) -> str | None:
-    """A text in capitals."""
-    words = text(value)
-    return words and words.upper()
+    """Return a text in upper case."""
+    cleaned = text(value)
+    return cleaned and cleaned.upper()
 
 
 def lower(value: Value) -> str | None:
-    """A text in small letters."""
-    words = text(value)
-    return words and words.lower()
+    """Return a text in lower case."""
+    cleaned = text(value)
+    return cleaned and cleaned.lower()
 
 
-def choice(words: Mapping[str, str | bool]) -> Callable[[Value], Value]:
-    """One of several words, each with its spellings: `{"m": "male", "male": "male"}`; anything else is a bad value."""
-    known = {word.casefold(): meant for word, meant in words.items()}
+def choice(spellings: Mapping[str, str | bool]) -> Callable[[Value], Value]:
+    """Replace each spelling by its value: `{"m": "male", "male": "male"}`; anything else is a bad value."""
+    known = {spelling.casefold(): value for spelling, value in spellings.items()}
 
     def choice(value: Value) -> Value:
-        found = known.get((text(value) or "").casefold())
-        if found is None:
-            raise ValueError(f"{str(value)[:60]!r} is none of {', '.join(sorted(set(map(str, known.values()))))}")
-        return found
+        chosen = known.get((text(value) or "").casefold())
+        if chosen is None:
+            raise ValueError(f"{str(value)[:60]!r} is not one of {', '.join(sorted(set(map(str, known.values()))))}")
+        return chosen
 
     return choice

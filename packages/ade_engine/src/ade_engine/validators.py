@@ -1,4 +1,4 @@
-"""Validators that a configuration can use: None if the value is good, else what is wrong with it."""
+"""Validators for configurations: each returns None if the value is good, else a message."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable
 from decimal import Decimal
 
 from ade_engine.rows import Row
-from ade_engine.values import Value, shown
+from ade_engine.values import Value, display
 
 Validate = Callable[..., str | None]
 
 
-class unique:  # noqa: N801 - reads as a word in a list of validators
-    """No two rows have the same value, or the same values of several fields."""
+class unique:  # noqa: N801 - used like a function
+    """Rejects a row whose value, or combination of the given fields, another row already has."""
 
     def __init__(self, *fields: str) -> None:
         self.fields = fields
@@ -22,36 +22,36 @@ class unique:  # noqa: N801 - reads as a word in a list of validators
 
     def __call__(self, value: Value, row: Row) -> str | None:
         key: object = tuple(str(row.get(field)) for field in self.fields) if self.fields else value
-        first = self.seen.setdefault(key, row.place)
-        return None if first == row.place else f"{shown(value)} is there already, in {first}"
+        first = self.seen.setdefault(key, row.location)
+        return None if first == row.location else f"{display(value)} is a duplicate of {first}"
 
 
 def among(words: Iterable[str]) -> Validate:
-    """One of these."""
+    """Reject values that are not among these."""
     known = frozenset(words)
 
     def among(value: Value) -> str | None:
-        return None if value in known else f"{shown(value)!r} is none of those that are known"
+        return None if value in known else f"{display(value)!r} is not one of the allowed values"
 
     return among
 
 
 def between(low: float, high: float) -> Validate:
-    """A number from low to high."""
+    """Reject values that are not numbers from low to high."""
 
     def between(value: Value) -> str | None:
         if isinstance(value, bool) or not isinstance(value, (int, float, Decimal)):
-            return f"{shown(value)!r} is not a number"
+            return f"{display(value)!r} is not a number"
         return None if low <= value <= high else f"{value} is not between {low} and {high}"
 
     return between
 
 
-def pattern(expression: str, words: str = "does not have the form that is wanted") -> Validate:
-    """A text that matches a regular expression as a whole."""
+def pattern(expression: str, message: str = "does not have the expected form") -> Validate:
+    """Reject values that don't fully match a regular expression."""
     compiled = re.compile(expression)
 
     def pattern(value: Value) -> str | None:
-        return None if compiled.fullmatch(str(value)) else f"{shown(value)!r} {words}"
+        return None if compiled.fullmatch(str(value)) else f"{display(value)!r} {message}"
 
     return pattern

@@ -1,4 +1,4 @@
-"""Values: what a cell of a spreadsheet can hold."""
+"""Values: the contents of cells, and lines of cells."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ ERRORS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One row of a sheet. `spans` are its cells that are merged over several columns: first column → last."""
+    """One row of a sheet. `spans` has the cells that are merged over several columns: first column → last column."""
 
     number: int
     cells: Cells
     spans: dict[int, int] = field(default_factory=dict)
 
     def filled(self) -> list[int]:
-        """The positions of the cells that hold something."""
+        """Return the positions of the cells that are not empty."""
         return [position for position, value in enumerate(self.cells) if value is not None]
 
     def at(self, position: int) -> Value:
-        """The cell at a position; rows may be shorter than the table."""
+        """Return the cell at a position; None beyond the end of a short row."""
         return self.cells[position] if position < len(self.cells) else None
 
 
 def letter(position: int) -> str:
-    """0 → A, 25 → Z, 26 → AA."""
+    """Return the letter of a column: 0 → A, 25 → Z, 26 → AA."""
     name = ""
     position += 1
     while position:
@@ -41,7 +41,7 @@ def letter(position: int) -> str:
     return name
 
 
-def shown(value: Value, most: int = 80) -> str:
-    """A value as words in a message, cut short."""
-    words = value.isoformat() if isinstance(value, (datetime, date, time)) else str(value)
-    return words if len(words) <= most else words[: most - 1] + "…"
+def display(value: Value, max_length: int = 80) -> str:
+    """Return a value as a short text for a message."""
+    text = value.isoformat() if isinstance(value, (datetime, date, time)) else str(value)
+    return text if len(text) <= max_length else text[: max_length - 1] + "…"

@@ -1,4 +1,4 @@
-"""Writes the output workbook as a stream. It knows texts, numbers, dates and truth values; it can't write a formula."""
+"""Workbook writer: writes the output workbook as a stream of texts, numbers, dates and booleans, never formulas."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from xml.sax.saxutils import escape, quoteattr
 from ade_engine.limits import Limits, exceeded
 from ade_engine.values import Value, letter
 
-MOST_ROWS, MOST_CHARACTERS = 1_048_576, 32_767
-# One moment for all, so that the same rows make the same bytes.
-MOMENT = (1980, 1, 1, 0, 0, 0)
+MAX_ROWS, MAX_CHARACTERS = 1_048_576, 32_767
+# A fixed time for all entries, so that the same rows give the same bytes.
+ENTRY_TIME = (1980, 1, 1, 0, 0, 0)
 MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 RELATIONS = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 PACKAGE = "http://schemas.openxmlformats.org/package/2006"
 DECLARATION = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\n'
-UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
+INVALID_CHARACTERS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
 ESCAPE = re.compile(r"_(?=x[0-9A-Fa-f]{4}_)")
-RISKY = ("=", "+", "-", "@", "\t", "\r", "\n")
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
 FIRST_DAY = date(1900, 3, 1)
 EPOCH = date(1899, 12, 30)
-BOLD, DAY, MOMENT_STYLE, TIME, DURATION, TEXT = 1, 2, 3, 4, 5, 6
+BOLD, DAY, DATETIME, TIME, DURATION, TEXT = 1, 2, 3, 4, 5, 6
 BATCH = 512
 OPENING = (
     f'{DECLARATION}<worksheet xmlns="{MAIN}"><sheetViews><sheetView workbookViewId="0"><pane ySplit="1" '
@@ -56,27 +56,27 @@ STYLES = (
 
 
 class SheetWriter:
-    """One sheet, written row by row into a file of its own until the workbook is put together."""
+    """One sheet, written row by row to a file of its own until the workbook is saved."""
 
     def __init__(self, workbook: WorkbookWriter, name: str, path: Path) -> None:
         self.workbook = workbook
         self.name = name
         self.path = path
         self.rows = 1
-        self.cut = 0
+        self.truncated = 0
         self.names: Sequence[str] = ()
         self.pending: list[str] = []
         self.file = path.open("w", encoding="utf-8", newline="\n")
 
     def header(self, names: Sequence[str]) -> None:
-        """The first row, in bold. It may be told last, when all the columns are known."""
+        """Set the first row, in bold; call it at any time before `write_to`."""
         self.names = names
 
     def add(self, values: Iterable[Value]) -> None:
-        """One row."""
+        """Write one row."""
         self.rows += 1
-        if self.rows > MOST_ROWS:
-            raise exceeded("max_rows", MOST_ROWS, f"sheet {self.name!r} of the output has too many rows")
+        if self.rows > MAX_ROWS:
+            raise exceeded("max_rows", MAX_ROWS, f"the output sheet {self.name!r} has too many rows")
         self.pending.append(self.row(values, self.rows, 0))
         if len(self.pending) >= BATCH:
             self.flush()
@@ -89,62 +89,62 @@ class SheetWriter:
         ]
         return f'<row r="{number}">{"".join(cells)}</row>'
 
-    def cell(self, value: Value, place: str, style: int) -> str:
+    def cell(self, value: Value, reference: str, style: int) -> str:
         kind = type(value)
         if kind is str:
-            return self.text(value, place, style)  # type: ignore[arg-type]
+            return self.text(value, reference, style)  # type: ignore[arg-type]
         if kind is bool:
-            return f'<c r="{place}" t="b"><v>{int(value)}</v></c>'  # type: ignore[arg-type]
+            return f'<c r="{reference}" t="b"><v>{int(value)}</v></c>'  # type: ignore[arg-type]
         if kind is int or kind is Decimal or kind is float:
-            return self.number(value, place)  # type: ignore[arg-type]
+            return self.number(value, reference)  # type: ignore[arg-type]
         if isinstance(value, datetime):
             if value.date() >= FIRST_DAY:
                 seconds = value.hour * 3600 + value.minute * 60 + value.second + value.microsecond / 1e6
                 serial = (value.date() - EPOCH).days + seconds / 86_400
-                return f'<c r="{place}" s="{MOMENT_STYLE}"><v>{serial:.9f}</v></c>'
-            return self.text(value.isoformat(" "), place, style)
+                return f'<c r="{reference}" s="{DATETIME}"><v>{serial:.9f}</v></c>'
+            return self.text(value.isoformat(" "), reference, style)
         if isinstance(value, date):
             if value >= FIRST_DAY:
-                return f'<c r="{place}" s="{DAY}"><v>{(value - EPOCH).days}</v></c>'
-            return self.text(value.isoformat(), place, style)
+                return f'<c r="{reference}" s="{DAY}"><v>{(value - EPOCH).days}</v></c>'
+            return self.text(value.isoformat(), reference, style)
         if isinstance(value, time):
             seconds = value.hour * 3600 + value.minute * 60 + value.second
-            return f'<c r="{place}" s="{TIME}"><v>{seconds / 86_400:.9f}</v></c>'
+            return f'<c r="{reference}" s="{TIME}"><v>{seconds / 86_400:.9f}</v></c>'
         if isinstance(value, timedelta):
-            return f'<c r="{place}" s="{DURATION}"><v>{value.total_seconds() / 86_400:.9f}</v></c>'
+            return f'<c r="{reference}" s="{DURATION}"><v>{value.total_seconds() / 86_400:.9f}</v></c>'
         if isinstance(value, (int, float, Decimal)):
-            return self.number(value, place)
-        return self.text(str(value), place, style)
+            return self.number(value, reference)
+        return self.text(str(value), reference, style)
 
-    def number(self, value: int | float | Decimal, place: str) -> str:
+    def number(self, value: int | float | Decimal, reference: str) -> str:
         if isinstance(value, float):
             if not isfinite(value):
-                return self.text(str(value), place, 0)
-            return f'<c r="{place}"><v>{value!r}</v></c>'
+                return self.text(str(value), reference, 0)
+            return f'<c r="{reference}"><v>{value!r}</v></c>'
         digits = str(value) if isinstance(value, int) else f"{value:f}"
-        # More than fifteen digits would lose the last: an account number is better a text.
+        # A spreadsheet keeps fifteen digits, so a longer number, such as an account number, is written as text.
         if (
             len(digits) > 15
             and sum(sign.isdigit() for sign in digits) > 15
             and (isinstance(value, int) or not value.is_finite() or len(digits) > 25)
         ):
-            return self.text(digits, place, TEXT)
-        return f'<c r="{place}"><v>{digits}</v></c>'
+            return self.text(digits, reference, TEXT)
+        return f'<c r="{reference}"><v>{digits}</v></c>'
 
-    def text(self, value: str, place: str, style: int) -> str:
-        if len(value) > MOST_CHARACTERS:
-            value = value[: MOST_CHARACTERS - 1] + "…"
-            self.cut += 1
+    def text(self, value: str, reference: str, style: int) -> str:
+        if len(value) > MAX_CHARACTERS:
+            value = value[: MAX_CHARACTERS - 1] + "…"
+            self.truncated += 1
         if not value.isprintable():
-            value = UNFIT.sub("\ufffd", value).replace("\r\n", "\n").replace("\r", "\n")
+            value = INVALID_CHARACTERS.sub("\ufffd", value).replace("\r\n", "\n").replace("\r", "\n")
         if "_x" in value:
             value = ESCAPE.sub("_x005F_", value)
-        if value.startswith(RISKY) and not style:
+        if value.startswith(FORMULA_STARTS) and not style:
             style = TEXT
-        shape = f' s="{style}"' if style else ""
+        style_attribute = f' s="{style}"' if style else ""
         if "&" in value or "<" in value or ">" in value:
             value = escape(value)
-        return f'<c r="{place}"{shape} t="inlineStr"><is><t xml:space="preserve">{value}</t></is></c>'
+        return f'<c r="{reference}"{style_attribute} t="inlineStr"><is><t xml:space="preserve">{value}</t></is></c>'
 
     def flush(self) -> None:
         rows = "".join(self.pending)
@@ -153,7 +153,7 @@ class SheetWriter:
         self.file.write(rows)
 
     def write_to(self, target: IO[bytes]) -> None:
-        """The whole sheet."""
+        """Write the whole sheet, and remove its file."""
         self.flush()
         self.file.close()
         target.write((OPENING + self.row(self.names, 1, BOLD)).encode("utf-8"))
@@ -165,7 +165,7 @@ class SheetWriter:
 
 
 class WorkbookWriter:
-    """A workbook in the making. What is not finished leaves nothing under its name."""
+    """Collects the sheets of a workbook; `save` writes the file."""
 
     def __init__(self, scratch: Path, names: Sequence[str], limits: Limits) -> None:
         self.scratch = scratch
@@ -190,7 +190,7 @@ class WorkbookWriter:
             raise exceeded("max_output_bytes", self.limits.max_output_bytes, "the output has too many bytes")
 
     def save(self, path: Path) -> None:
-        """Put the sheets together."""
+        """Write the workbook with all its sheets."""
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=3) as archive:
             for name, text in parts(list(self.sheets)).items():
                 archive.writestr(entry(name), text)
@@ -209,14 +209,14 @@ def column(index: int) -> str:
 
 
 def entry(name: str) -> zipfile.ZipInfo:
-    info = zipfile.ZipInfo(name, MOMENT)
+    info = zipfile.ZipInfo(name, ENTRY_TIME)
     info.compress_type = zipfile.ZIP_DEFLATED
     info.external_attr = 0o644 << 16
     return info
 
 
 def parts(names: list[str]) -> dict[str, str]:
-    """The parts of the package that say what its sheets are."""
+    """Return the parts of the package that list its sheets."""
     kind = "application/vnd.openxmlformats-officedocument.spreadsheetml"
     listed, sheets, relations = "", "", ""
     for index, name in enumerate(names, start=1):

@@ -1,4 +1,4 @@
-"""Workbooks (.xlsx): openpyxl reads their plan and styles; the cells are read as a stream, with no tree in memory."""
+"""Workbooks (.xlsx): openpyxl reads the list of sheets and the styles; the cells are streamed, not kept in memory."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from ade_engine.values import Line, Value
 CHUNK = 1 << 16
 
 
-class Plan(ExcelReader):  # type: ignore[misc]
-    """openpyxl's reader, without the cells: where the sheets are, how dates are shown."""
+class Structure(ExcelReader):  # type: ignore[misc]
+    """openpyxl's reader without the cells: reads the list of sheets, the shared strings and the date formats."""
 
     def __init__(self, path: Path, limits: Limits) -> None:
         self.file = path.open("rb")
@@ -32,44 +32,46 @@ class Plan(ExcelReader):  # type: ignore[misc]
             self.file.close()
             raise
         self.limits = limits
-        self.found: list[tuple[str, bool, str]] = []
+        self.sheets: list[tuple[str, bool, str]] = []
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self.archive.close()
         self.file.close()
 
     def read_strings(self) -> None:
-        """The texts that cells share, by number."""
+        """Read the shared strings."""
         part = self.package.find("application/vnd.openxmlformats-officedocument.spreadsheetml.sharedStrings+xml")
         if part is not None:
-            most, size = self.limits.max_shared_strings_bytes, self.archive.getinfo(part.PartName[1:]).file_size
-            if size > most:
-                raise exceeded("max_shared_strings_bytes", most, f"the texts of the workbook have {size:,} bytes")
+            maximum, size = self.limits.max_shared_strings_bytes, self.archive.getinfo(part.PartName[1:]).file_size
+            if size > maximum:
+                raise exceeded(
+                    "max_shared_strings_bytes", maximum, f"the shared strings of the workbook have {size:,} bytes"
+                )
             with self.archive.open(part.PartName[1:]) as source:
                 self.shared_strings = read_strings(source, self.limits)
 
     def read_properties(self) -> None:
-        """Who wrote it is nobody's business."""
+        """Skip the properties, such as the author."""
 
     read_custom = read_theme = read_properties
 
     def read_worksheets(self) -> None:
-        """The sheets' names, whether they are hidden, and their parts."""
+        """Collect the sheets' names, whether they are hidden, and their parts."""
         for sheet, relation in self.parser.find_sheets():
             if relation.target in self.valid_files and "chartsheet" not in relation.Type:
-                self.found.append((str(sheet.name), sheet.state != "visible", relation.target))
+                self.sheets.append((str(sheet.name), sheet.state != "visible", relation.target))
 
 
 def open_workbook(path: Path, reading: Reading, limits: Limits) -> Document:
     """Open a workbook, or raise InputError or LimitExceeded before anything large is unpacked."""
     archives.inspect(path, limits)
     try:
-        plan = Plan(path, limits)
+        structure = Structure(path, limits)
         try:
-            plan.read()
+            structure.read()
         except BaseException:
-            plan.close()
+            structure.close()
             raise
     except EngineError:
         raise
@@ -77,20 +79,22 @@ def open_workbook(path: Path, reading: Reading, limits: Limits) -> Document:
         raise archives.damaged(error) from error
     except (ValueError, TypeError, AttributeError, IndexError, expat.ExpatError, SyntaxError) as error:
         raise archives.damaged(error.__cause__ or error) from error
-    if not plan.found:
-        plan.close()
+    if not structure.sheets:
+        structure.close()
         raise InputError("input_empty", "the workbook has no sheets")
-    return Document("xlsx", tuple(sheet_of(plan, *found, limits) for found in plan.found), close=plan.close)
+    return Document(
+        "xlsx", tuple(sheet_of(structure, *sheet, limits) for sheet in structure.sheets), close=structure.close
+    )
 
 
-def sheet_of(plan: Any, name: str, hidden: bool, part: str, limits: Limits) -> Sheet:
+def sheet_of(structure: Any, name: str, hidden: bool, part: str, limits: Limits) -> Sheet:
     position = [0]
-    size = max(1, plan.archive.getinfo(part).file_size)
+    size = max(1, structure.archive.getinfo(part).file_size)
 
     def lines() -> Iterator[Line]:
         try:
-            merged = archives.merges(plan.archive, part)
-            yield from filled(read_lines(plan, part, position, limits), merged)
+            merged = archives.merges(structure.archive, part)
+            yield from fill_merged(read_lines(structure, part, position, limits), merged)
         except expat.ExpatError as error:
             raise InputError("input_damaged", f"sheet {name!r} is not well-formed: {error}", sheet=name) from error
         except archives.DAMAGE as error:
@@ -99,36 +103,36 @@ def sheet_of(plan: Any, name: str, hidden: bool, part: str, limits: Limits) -> S
     return Sheet(name, hidden, lines, lambda: round(min(1.0, position[0] / size), 3))
 
 
-def read_lines(plan: Any, part: str, position: list[int], limits: Limits) -> Iterator[Line]:
-    workbook = plan.wb
+def read_lines(structure: Any, part: str, position: list[int], limits: Limits) -> Iterator[Line]:
+    workbook = structure.wb
     reader = CellReader(
-        plan.shared_strings,
+        structure.shared_strings,
         epoch=workbook.epoch,
         date_styles=frozenset(workbook._date_formats),
         duration_styles=frozenset(workbook._timedelta_formats),
-        most_characters=limits.max_cell_characters,
+        max_characters=limits.max_cell_characters,
     )
-    archive: zipfile.ZipFile = plan.archive
+    archive: zipfile.ZipFile = structure.archive
     with archive.open(part) as source:
         while chunk := source.read(CHUNK):
             position[0] += len(chunk)
             reader.parser.Parse(chunk, False)
-            yield from reader.taken()
+            yield from reader.take_lines()
         reader.parser.Parse(b"", True)
-        yield from reader.taken()
+        yield from reader.take_lines()
 
 
-def filled(lines: Iterator[Line], merged: list[tuple[int, int, int, int]]) -> Iterator[Line]:
-    """Lines with merged cells made plain: down a column every row has the value; along a row the span is noted."""
+def fill_merged(lines: Iterator[Line], merged: list[tuple[int, int, int, int]]) -> Iterator[Line]:
+    """Repeat a merged cell's value in each row below it, and record in `spans` how many columns it covers."""
     if not merged:
         yield from lines
         return
-    waiting = sorted(merged, reverse=True)
+    remaining = sorted(merged, reverse=True)
     open_ranges: list[tuple[int, int, int, Value]] = []
     for line in lines:
         cells, spans = list(line.cells), {}
-        while waiting and waiting[-1][0] <= line.number:
-            top, left, bottom, right = waiting.pop()
+        while remaining and remaining[-1][0] <= line.number:
+            top, left, bottom, right = remaining.pop()
             if bottom < line.number:
                 continue
             value = line.at(left - 1) if top == line.number else None

@@ -1,4 +1,4 @@
-"""Backends: where artifacts are stored. A folder, or a bucket of an object storage."""
+"""Backends: artifact stores in a local folder or in a bucket of an object storage."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from holdfast.artifacts.backends.local import LocalFolder
 
 
 def open_artifact_store(where: Path | str) -> ArtifactStore:
-    """The artifact store at a folder, or at a URL like `az://container/prefix`, `s3://bucket/prefix` or `gs://bucket/prefix`."""
+    """Open the artifact store at a folder, or at a URL such as `az://container/prefix`, `s3://bucket` or `gs://bucket`."""
     if isinstance(where, str) and "://" in where:
         from holdfast.artifacts.backends.objects import ObjectStorage
 
@@ -18,5 +18,5 @@ def open_artifact_store(where: Path | str) -> ArtifactStore:
 
 
 def absolute(where: Path | str) -> str:
-    """The same place, wherever the process that hears of it was started."""
+    """Return an absolute location, so that processes with another working directory find the same store."""
     return str(where.absolute()) if isinstance(where, Path) else where

@@ -1,9 +1,9 @@
-"""What an artifact store can do.
+"""The interface of an artifact store.
 
-    stage ──▶ a part, durable under a temporary name ──▶ publish ──▶ at its address
-                └── discard: nothing is left
+    stage ──▶ a part, durable under a temporary name ──▶ publish ──▶ a file at its address
+                └── discard: the part is deleted
 
-An address is a relative path that `artifacts` has made; a part's name tells the run and attempt that it belongs to.
+An address is a relative path made by `artifacts`. The name of a part contains the run and claim that it belongs to.
 """
 
 from __future__ import annotations
@@ -21,53 +21,53 @@ BLOCK = 1 << 20
 
 
 class ArtifactStore(ABC):
-    """A place for files with names. Whatever fails is a DepotUnavailable that says why."""
+    """Stores files under addresses. Every failure raises ArtifactStoreUnavailable with its cause."""
 
     url: str
 
     @abstractmethod
     def scratch(self, part: str) -> Path:
-        """A local path to write to, outside of everything that is published; its folder exists."""
+        """Return a local path for writing a part, separate from published files; its folder exists."""
 
     @abstractmethod
     def stage(self, part: str, content: Measured) -> None:
-        """Write all of the content under a temporary name; durable when this returns, gone when it raises."""
+        """Write the content under a temporary name. It is durable when this returns; an error leaves nothing behind."""
 
     @abstractmethod
     def take(self, part: str, path: Path, content: Measured) -> None:
-        """`stage` of a file that is ours to move, written to `scratch` of the same part."""
+        """Stage a file that was written to the `scratch` path of the same part; the file may be moved."""
 
     @abstractmethod
     def publish(self, part: str, address: str) -> None:
-        """Put a staged part where it belongs, in place of what was there; a second time does nothing."""
+        """Move a staged part to its address, replacing any file there; a second call does nothing."""
 
     @abstractmethod
     def discard(self, part: str) -> None:
-        """Forget a part, if it is there."""
+        """Delete a part if it exists."""
 
     @abstractmethod
     def parts(self, limit: int) -> list[str]:
-        """Some of the parts that lie here."""
+        """Return the names of up to `limit` parts."""
 
     @abstractmethod
     def size(self, address: str) -> int | None:
-        """How large the file is; None if there is none."""
+        """Return the size of the file, or None if there is no file."""
 
     @abstractmethod
     def open(self, address: str) -> BinaryIO:
-        """The file, to read, or ArtifactNotFound."""
+        """Open the file for reading, or raise ArtifactNotFound."""
 
     @abstractmethod
     def remove(self, addresses: Sequence[str]) -> None:
-        """Remove files; one that is gone already is fine."""
+        """Delete files; a missing file is no error."""
 
     def path(self, address: str) -> Path | None:
-        """Where the file lies on this machine, if it does."""
+        """Return the local path of the file, or None if the store is not on this machine."""
         return None
 
 
 class Measured:
-    """A content on its way: counted and hashed block by block, refused when it grows too large."""
+    """Content that is measured and hashed block by block while it is read, and refused if it is too large."""
 
     def __init__(self, source: IO[bytes], *, name: str, max_bytes: int) -> None:
         self._source, self._name, self._max_bytes = source, name, max_bytes
@@ -79,7 +79,8 @@ class Measured:
             self.size += len(block)
             if self.size > self._max_bytes:
                 raise TooLarge(
-                    f"artifact {self._name!r} is larger than {self._max_bytes:,} bytes (setting max_artifact_bytes)"
+                    f"artifact {self._name!r} is larger than {self._max_bytes:,} bytes; the setting max_artifact_bytes "
+                    "sets this limit"
                 )
             self._digest.update(block)
             yield block

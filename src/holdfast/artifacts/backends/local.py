@@ -1,4 +1,7 @@
-"""A folder as an artifact store: written beside, flushed to disk, renamed, and the folders flushed too."""
+"""A local folder as an artifact store.
+
+A file is written under a temporary name, flushed to disk and renamed; then its folder is flushed.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from holdfast.artifacts.backends.base import PARTS, ArtifactStore, Measured
-from holdfast.support.errors import ArtifactNotFound, DepotUnavailable
+from holdfast.support.errors import ArtifactNotFound, ArtifactStoreUnavailable
 
 
 class LocalFolder(ArtifactStore):
@@ -20,14 +23,14 @@ class LocalFolder(ArtifactStore):
         self.url = str(self._folder)
 
     def scratch(self, part: str) -> Path:
-        with _told(f"{part} can't be written"):
+        with _raise_unavailable(f"{part} can't be written"):
             self._parts.mkdir(parents=True, exist_ok=True)
         return self._parts / part
 
     def stage(self, part: str, content: Measured) -> None:
         path = self.scratch(part)
         try:
-            with _told(f"{path} can't be written"), open(path, "wb") as file:
+            with _raise_unavailable(f"{path} can't be written"), open(path, "wb") as file:
                 for block in content:
                     file.write(block)
                 file.flush()
@@ -39,19 +42,20 @@ class LocalFolder(ArtifactStore):
     def take(self, part: str, path: Path, content: Measured) -> None:
         for _ in content:
             pass
-        with _told(f"{path} can't be flushed to disk"):
+        with _raise_unavailable(f"{path} can't be flushed to disk"):
             _flush(path)
 
     def publish(self, part: str, address: str) -> None:
         target = self._folder / address
-        with _told(f"{target} can't be written"):
+        with _raise_unavailable(f"{target} can't be written"):
             for left in (2, 1, 0):
                 _make(target.parent)
                 try:
                     os.replace(self._parts / part, target)
                     break
                 except FileNotFoundError:
-                    # Whoever removes files removes empty folders too; or we have been here before, and lost a deadlock.
+                    # Either `remove` has just deleted the empty folder, or an earlier transaction that was rolled back
+                    # after a deadlock has already moved the part.
                     if not (self._parts / part).exists() and target.exists():
                         break
                     if not left:
@@ -63,18 +67,18 @@ class LocalFolder(ArtifactStore):
             (self._parts / part).unlink()
 
     def parts(self, limit: int) -> list[str]:
-        with _told(f"{self._parts} can't be listed"):
+        with _raise_unavailable(f"{self._parts} can't be listed"):
             try:
-                with os.scandir(self._parts) as found:
-                    return [entry.name for entry in islice(found, limit)]
+                with os.scandir(self._parts) as entries:
+                    return [entry.name for entry in islice(entries, limit)]
             except FileNotFoundError:
                 return []
 
     def size(self, address: str) -> int | None:
         try:
-            with _told(f"{address} can't be looked at"):
+            with _raise_unavailable(f"{address} can't be read"):
                 return (self._folder / address).stat().st_size
-        except DepotUnavailable as error:
+        except ArtifactStoreUnavailable as error:
             if isinstance(error.__cause__, FileNotFoundError | NotADirectoryError):
                 return None
             raise
@@ -85,12 +89,12 @@ class LocalFolder(ArtifactStore):
         except FileNotFoundError:
             raise ArtifactNotFound(f"{address} is not in {self.url}") from None
         except OSError as error:
-            raise DepotUnavailable(f"{address} can't be read: {error.strerror}") from error
+            raise ArtifactStoreUnavailable(f"{address} can't be read: {error.strerror}") from error
 
     def remove(self, addresses: Sequence[str]) -> None:
         for address in addresses:
             path = self._folder / address
-            with _told(f"{path} can't be removed"):
+            with _raise_unavailable(f"{path} can't be removed"):
                 path.unlink(missing_ok=True)
             for folder in path.parents:
                 if folder == self._folder:
@@ -98,23 +102,23 @@ class LocalFolder(ArtifactStore):
                 try:
                     folder.rmdir()
                 except OSError:
-                    break  # something else lies there
+                    break  # the folder is not empty
 
     def path(self, address: str) -> Path:
         return self._folder / address
 
 
 @contextlib.contextmanager
-def _told(what: str) -> Iterator[None]:
-    """A full disk, a missing right: one clear error."""
+def _raise_unavailable(what: str) -> Iterator[None]:
+    """Raise ArtifactStoreUnavailable for every OSError, such as a full disk or a missing permission."""
     try:
         yield
     except OSError as error:
-        raise DepotUnavailable(f"{what}: {error.strerror or error}") from error
+        raise ArtifactStoreUnavailable(f"{what}: {error.strerror or error}") from error
 
 
 def _make(folder: Path) -> None:
-    """A folder and those above it; each is there after a power loss, because the one above it was flushed."""
+    """Create a folder and its parents, and flush each parent, so that they survive a power loss."""
     missing = []
     while not folder.exists():
         missing.append(folder)

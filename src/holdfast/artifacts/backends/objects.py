@@ -1,5 +1,7 @@
-"""A bucket as an artifact store: Azure Blob, S3, Google Cloud, by the library obstore, which reads its options from the
-environment (AZURE_STORAGE_…, AWS_…, GOOGLE_…)."""
+"""A bucket as an artifact store: Azure Blob Storage, S3 or Google Cloud Storage.
+
+It uses the library obstore, which reads its options from the environment (AZURE_STORAGE_…, AWS_…, GOOGLE_…).
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from holdfast.artifacts.backends.base import PARTS, ArtifactStore, Measured
-from holdfast.support.errors import ArtifactNotFound, DepotUnavailable, InvalidSetting
+from holdfast.support.errors import ArtifactNotFound, ArtifactStoreUnavailable, InvalidSetting
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
@@ -31,7 +33,7 @@ class ObjectStorage(ArtifactStore):
             from obstore.store import from_url
         except ImportError:
             raise InvalidSetting(
-                f"artifacts: {url} needs the package obstore: pip install 'holdfast[objects]'"
+                f"artifacts: {url} requires the package obstore; run pip install 'holdfast[objects]'"
             ) from None
         self.url = url
         self._obstore = obstore
@@ -39,7 +41,7 @@ class ObjectStorage(ArtifactStore):
         try:
             self._store: ObjectStore = from_url(url, retry_config={"max_retries": 3, "retry_timeout": PATIENCE})
         except (BaseError, ValueError) as error:
-            raise InvalidSetting(f"artifacts: {url} names no object storage: {_first_line(error)}") from None
+            raise InvalidSetting(f"artifacts: {url} is not a valid object storage: {_first_line(error)}") from None
 
     def scratch(self, part: str) -> Path:
         return self._folder / part
@@ -51,8 +53,8 @@ class ObjectStorage(ArtifactStore):
         return Path(folder)
 
     def stage(self, part: str, content: Measured) -> None:
-        # An upload that breaks off leaves nothing that can be seen.
-        with self._told(f"{part} can't be written"):
+        # An interrupted upload leaves no visible object.
+        with self._raise_unavailable(f"{part} can't be written"):
             self._obstore.put(self._store, f"{PARTS}/{part}", iter(content))
 
     def take(self, part: str, path: Path, content: Measured) -> None:
@@ -60,8 +62,8 @@ class ObjectStorage(ArtifactStore):
         path.unlink()
 
     def publish(self, part: str, address: str) -> None:
-        # A copy within the bucket; the part itself goes when all is recorded.
-        with self._told(f"{address} can't be written"):
+        # Copy within the bucket; `discard` deletes the part after the commit.
+        with self._raise_unavailable(f"{address} can't be written"):
             self._obstore.copy(self._store, f"{PARTS}/{part}", address)
 
     def discard(self, part: str) -> None:
@@ -69,45 +71,45 @@ class ObjectStorage(ArtifactStore):
             self._obstore.delete(self._store, f"{PARTS}/{part}")
 
     def parts(self, limit: int) -> list[str]:
-        with self._told("the unfinished parts can't be listed"):
+        with self._raise_unavailable("the unfinished parts can't be listed"):
             page = next(iter(self._obstore.list(self._store, prefix=PARTS, chunk_size=limit)), [])
             return [str(each["path"]).rpartition("/")[2] for each in page]
 
     def size(self, address: str) -> int | None:
-        with self._told(f"{address} can't be looked at"):
+        with self._raise_unavailable(f"{address} can't be read"):
             try:
                 return int(self._obstore.head(self._store, address)["size"])
             except FileNotFoundError:
                 return None
 
     def open(self, address: str) -> BinaryIO:
-        with self._told(f"{address} can't be read"):
+        with self._raise_unavailable(f"{address} can't be read"):
             try:
                 return io.BufferedReader(_Reader(self._obstore.open_reader(self._store, address)))
             except FileNotFoundError:
                 raise ArtifactNotFound(f"{address} is not in {self.url}") from None
 
     def remove(self, addresses: Sequence[str]) -> None:
-        with self._told("artifacts can't be removed"):
+        with self._raise_unavailable("artifacts can't be removed"):
             try:
                 self._obstore.delete(self._store, list(addresses))
             except FileNotFoundError:
-                # One that is gone stops the batch; each by itself, then.
+                # A missing object stops the batch, so delete the objects one by one.
                 for address in addresses:
                     with contextlib.suppress(FileNotFoundError):
                         self._obstore.delete(self._store, address)
 
     @contextlib.contextmanager
-    def _told(self, what: str) -> Iterator[None]:
+    def _raise_unavailable(self, what: str) -> Iterator[None]:
         try:
             yield
         except self._failures as error:
-            # Its own text goes on for pages.
-            raise DepotUnavailable(f"{what}: {_first_line(error)}") from None
+            # The full text of these errors is very long.
+            raise ArtifactStoreUnavailable(f"{what}: {_first_line(error)}") from None
 
 
 class _Reader(io.RawIOBase):
-    """An object as an ordinary stream of bytes."""
+    """An object as an ordinary binary stream."""
 
     def __init__(self, file: Any) -> None:
         self._file = file

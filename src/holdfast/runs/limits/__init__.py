@@ -1,1 +1,1 @@
-"""What may hold a run back: queues, capacity, concurrency, rates, keys, uniqueness."""
+"""Limits on runs: queues, capacity, concurrency, rates, keys and uniqueness."""

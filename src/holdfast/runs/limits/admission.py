@@ -1,7 +1,7 @@
-"""Admission: which of some submissions become runs, judged before anything of them is written.
+"""Admission: decide which submissions create runs, before any of them is written.
 
-A bounded queue that is full refuses; a submission that is to be the only one of its kind may be given the run that is
-there. Stages, segments and children, which others wait for, are counted and never refused.
+A full queue refuses submissions, and a submission with `unique` may get an existing run. Stages, segments and children
+use up capacity but are never refused, because other runs wait for them.
 """
 
 from __future__ import annotations
@@ -23,8 +23,14 @@ REFUSABLE = (None, "pipeline", "slot")
 
 @dataclass(slots=True)
 class Admission:
-    """`bounded` are the bounds that count, if they were `counted`; `refused` and `given` say by run why it is none, or
-    which it is."""
+    """The decision for one batch of submissions.
+
+    counted   whether capacity was checked
+    bounded   the capacity of the bounded queues concerned
+    refused   the submissions that a full queue refused
+    given     the submissions that get an existing run
+    same      the submissions that get the run of another submission of the batch
+    """
 
     counted: bool
     bounded: Mapping[str, int]
@@ -36,28 +42,31 @@ class Admission:
         return not (run_id in self.refused or run_id in self.given or run_id in self.same)
 
 
-def judge_admission(tx: Transaction, asking: Sequence[Submission], *, repeated: Callable[[], set[str]]) -> Admission:
-    """Who may come in. `repeated` says which are there already: they need no seat."""
-    onlies = _onlies(asking)
-    if onlies:
+def check_admission(
+    tx: Transaction, submissions: Sequence[Submission], *, repeated: Callable[[], set[str]]
+) -> Admission:
+    """Decide which submissions create runs. `repeated` returns those that already have a run and need no capacity."""
+    claims = _unique_claims(submissions)
+    if claims:
         require_latest(tx, "to submit with unique")
-    # In a caller's transaction what the database refuses could not be done again.
-    counted = not tx.owned or capacity_expected(tx, [one.queue for one in asking])
+    # A caller transaction can't be repeated after the database has refused an insert, so always count there.
+    counted = not tx.owned or capacity_expected(tx, [one.queue for one in submissions])
     admission = Admission(
-        counted, capacity.bounds(tx, [capacity_request_of(one) for one in asking]) if asking and counted else {}
+        counted,
+        capacity.bounds(tx, [capacity_request_of(one) for one in submissions]) if submissions and counted else {},
     )
-    admission.same = find_same(onlies)
+    admission.same = find_same(claims)
     if admission.bounded:
-        admission.given = find_unique(tx, onlies)
-        there = repeated()
-        wanting = [one for one in asking if admission.admits(one.run_id) and one.run_id not in there]
-        admission.refused = capacity.refuse(tx, admission.bounded, [capacity_request_of(one) for one in wanting])
+        admission.given = find_unique(tx, claims)
+        existing = repeated()
+        new = [one for one in submissions if admission.admits(one.run_id) and one.run_id not in existing]
+        admission.refused = capacity.refuse(tx, admission.bounded, [capacity_request_of(one) for one in new])
     return admission
 
 
-def settle_admission(tx: Transaction, asking: Sequence[Submission], admission: Admission) -> None:
-    """Be the only ones of their kind, those who asked for it and were not refused."""
-    left = [only for only in _onlies(asking) if admission.admits(only.run_id)]
+def register_unique(tx: Transaction, submissions: Sequence[Submission], admission: Admission) -> None:
+    """Register the admitted submissions with `unique`; those that lose get the existing run."""
+    left = [claim for claim in _unique_claims(submissions) if admission.admits(claim.run_id)]
     admission.given |= take_unique(tx, left) if left else {}
 
 
@@ -65,17 +74,18 @@ def capacity_request_of(one: Submission) -> CapacityRequest:
     return CapacityRequest(one.run_id, one.queue, refusable=one.kind in REFUSABLE and one.parent_id is None)
 
 
-def _onlies(asking: Sequence[Submission]) -> list[UniqueClaim]:
+def _unique_claims(submissions: Sequence[Submission]) -> list[UniqueClaim]:
     return [
         UniqueClaim(one.run_id, one.job, one.digest, running=one.unique == "active")
-        for one in asking
+        for one in submissions
         if one.unique is not None
     ]
 
 
 def capacity_expected(tx: Transaction, queues: Iterable[str]) -> bool:
-    """Whether to count, so that no submission to a queue without a bound waits for an answer that it does not need.
+    """Return whether one of these queues is known to be bounded. Submissions to other queues skip a query.
 
-    Where a bound is met that no one here knew of, the database refuses what was not counted, and it is done again.
+    If a queue is bounded and this process does not know it yet, the database refuses the insert, and the transaction is
+    repeated with `again` set.
     """
     return tx.again or not tx.bounded.isdisjoint({EVERY_QUEUE, *queues})

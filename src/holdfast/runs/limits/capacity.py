@@ -1,8 +1,8 @@
-"""Capacity: in a bounded queue each run that has not ended has a seat.
+"""Capacity: a bounded queue limits its unfinished runs. Each of them has a row in `holdfast_queue_capacity`.
 
-There is no counter: a submission holds the rows of its bounded queues still, counts the seats, and takes as many as it
-needs or none; an outcome gives its run's seat back (a trigger does it) without touching the queue. So the bound is
-exact, and no finish waits for a submitter. `*` is the bound over all queues. Builds need no seat.
+There is no counter. A submission locks the rows of its bounded queues, counts the capacity in use, and inserts its own
+rows or none. A trigger deletes the row of a run when its outcome is written, without a lock on the queue. So the limit
+is exact, and finishing a run never waits for a submitter. `*` is the limit over all queues. Builds use no capacity.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ SOONEST, LATEST, UNKNOWN = timedelta(seconds=1), timedelta(hours=1), timedelta(s
 
 @dataclass(frozen=True, slots=True)
 class CapacityRequest:
-    """What a run asks for. One that the engine itself submits is never refused."""
+    """A new run that uses capacity of its queue. Runs that Holdfast itself submits are not refusable."""
 
     run_id: str
     queue: str
     refusable: bool = True
 
 
-def bounds(tx: Transaction, seats: Sequence[CapacityRequest]) -> dict[str, int]:
-    """The bounds of these runs' queues. While a run may be refused, no one else can take a seat there."""
-    names = sorted({EVERY_QUEUE, *(seat.queue for seat in seats)})
-    if any(seat.refusable for seat in seats):
+def bounds(tx: Transaction, requests: Sequence[CapacityRequest]) -> dict[str, int]:
+    """Return the capacity of each bounded queue of these runs. If a run may be refused, lock these queues."""
+    names = sorted({EVERY_QUEUE, *(request.queue for request in requests)})
+    if any(request.refusable for request in requests):
         rows = tx.all("lock_bounds", queues=names)
         if rows:
             require_latest(tx, f"to submit to the bounded queue {rows[0]['name']}")
@@ -44,63 +44,63 @@ def bounds(tx: Transaction, seats: Sequence[CapacityRequest]) -> dict[str, int]:
     return {row["name"]: row["max_queued"] for row in rows}
 
 
-def refuse(tx: Transaction, bounded: Mapping[str, int], seats: Sequence[CapacityRequest]) -> dict[str, QueueFull]:
-    """Of runs that ask for a seat, in this order, those for which none is left."""
-    wanted = [seat for seat in seats if _names(seat, bounded)]
+def refuse(tx: Transaction, bounded: Mapping[str, int], requests: Sequence[CapacityRequest]) -> dict[str, QueueFull]:
+    """Return an error for each run, taken in this order, whose queue has no capacity left."""
+    wanted = [request for request in requests if _names(request, bounded)]
     if not wanted:
         return {}
     taken = _count(tx, bounded)
     refused: dict[str, QueueFull] = {}
     drained: dict[str, timedelta] = {}
-    for seat in wanted:
-        names = _names(seat, bounded)
+    for request in wanted:
+        names = _names(request, bounded)
         full = next((name for name in names if taken[name] >= bounded[name]), None)
-        if full is None or not seat.refusable:
+        if full is None or not request.refusable:
             for name in names:
                 taken[name] += 1
             continue
         if full not in drained:
             drained[full] = _retry_after(tx, full, over=taken[full] + 1 - bounded[full])
-        refused[seat.run_id] = QueueFull(full, limit=bounded[full], queued=taken[full], retry_after=drained[full])
+        refused[request.run_id] = QueueFull(full, limit=bounded[full], queued=taken[full], retry_after=drained[full])
     return refused
 
 
-def take(tx: Transaction, bounded: Mapping[str, int], seats: Iterable[CapacityRequest]) -> None:
-    """Seat new runs of bounded queues."""
-    rows = [{"run_id": seat.run_id, "queue": seat.queue} for seat in seats if _names(seat, bounded)]
+def take(tx: Transaction, bounded: Mapping[str, int], requests: Iterable[CapacityRequest]) -> None:
+    """Insert the capacity rows of new runs in bounded queues."""
+    rows = [{"run_id": one.run_id, "queue": one.queue} for one in requests if _names(one, bounded)]
     if rows:
-        tx.put("insert_seats", rows=rows)
+        tx.put("insert_capacity", rows=rows)
 
 
 def fill(tx: Transaction, queue: str, *, after: str = "") -> str | None:
-    """Seat some of the runs that a queue (or every one) has while it becomes bounded; the last one, if there may be
-    more after it.
+    """Insert capacity rows for a page of the existing runs of a queue (`*`: all queues) that becomes bounded.
 
-    A run that moves in this very moment, or whose submission was not committed yet, may be missed: it is not counted.
+    Return the last run of the page if there may be more. A run that changes its state meanwhile, or whose submission
+    is not committed yet, may be missed; it is then not counted.
     """
-    page = [row["run_id"] for row in tx.all("find_unseated", queue=queue, after=after, limit=PAGE)]
+    page = [row["run_id"] for row in tx.all("find_without_capacity", queue=queue, after=after, limit=PAGE)]
     if page:
-        tx.put("insert_seats_of", ids=page)
+        tx.put("insert_capacity_of", ids=page)
     return page[-1] if len(page) == PAGE else None
 
 
 def clear(tx: Transaction) -> None:
-    """Remove the seats of queues that are bounded no more."""
-    tx.put("delete_unbounded_seats")
+    """Delete the capacity rows of queues that are no longer bounded."""
+    tx.put("delete_unbounded_capacity")
 
 
-def _names(seat: CapacityRequest, bounded: Mapping[str, int]) -> list[str]:
-    return [name for name in (seat.queue, EVERY_QUEUE) if name in bounded]
+def _names(request: CapacityRequest, bounded: Mapping[str, int]) -> list[str]:
+    return [name for name in (request.queue, EVERY_QUEUE) if name in bounded]
 
 
 def _count(tx: Transaction, bounded: Mapping[str, int]) -> dict[str, int]:
-    rows = tx.all("count_all_seats") if EVERY_QUEUE in bounded else tx.all("count_seats", queues=sorted(bounded))
-    counts = {row["queue"]: row["seats"] for row in rows}
+    rows = tx.all("count_all_capacity") if EVERY_QUEUE in bounded else tx.all("count_capacity", queues=sorted(bounded))
+    counts = {row["queue"]: row["used"] for row in rows}
     return {name: sum(counts.values()) if name == EVERY_QUEUE else counts.get(name, 0) for name in bounded}
 
 
 def _retry_after(tx: Transaction, queue: str, *, over: int) -> timedelta:
-    """How long the queue takes to end so many runs, as it went in the last minutes."""
+    """Estimate, from the last minutes, how long the queue takes to end `over` runs."""
     found = tx.one("find_drain", queue=queue, since=tx.now - RECENT)
     if found is None or not found["ended"] or found["oldest_at"] is None:
         return UNKNOWN

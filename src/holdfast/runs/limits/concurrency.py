@@ -1,8 +1,7 @@
 """Concurrency: how many runs of a queue may run at once, over all processes.
 
-A lease of a limited queue has one of its places, a number that no other lease of the queue has: the database refuses a
-second. A claim takes no more runs than there are places free, and one that loses the race for a place gives its run
-back.
+Each lease in a limited queue has a concurrency permit: a number that is unique among the leases of the queue. A claim
+takes no more runs than there are free permits. If it loses the race for a permit, it returns the run to `ready`.
 """
 
 from __future__ import annotations
@@ -15,30 +14,30 @@ from holdfast.store.transaction import Transaction
 
 
 def number_permits(
-    tx: Transaction, tickets: Iterable[QueueEntry], limits: Mapping[str, int]
+    tx: Transaction, entries: Iterable[QueueEntry], limits: Mapping[str, int]
 ) -> tuple[dict[str, int], list[QueueEntry]]:
-    """A free place for each of these runs whose queue is limited; and those for which there is none."""
-    placed: dict[str, int] = {}
-    crowded: list[QueueEntry] = []
+    """Return a free permit for each of these runs whose queue is limited, and the runs for which none is left."""
+    permits: dict[str, int] = {}
+    no_permit: list[QueueEntry] = []
     taken: dict[str, set[int]] = {queue: set() for queue in limits}
-    for row in tx.all("find_places", queues=sorted(limits)):
-        taken[row["queue"]].add(row["place"])
+    for row in tx.all("find_permits", queues=sorted(limits)):
+        taken[row["queue"]].add(row["permit"])
     free = {queue: _free(taken[queue], limit) for queue, limit in limits.items()}
-    for ticket in tickets:
-        if ticket.queue in limits:
-            place = next(free[ticket.queue], None)
-            if place is None:
-                crowded.append(ticket)
+    for entry in entries:
+        if entry.queue in limits:
+            permit = next(free[entry.queue], None)
+            if permit is None:
+                no_permit.append(entry)
             else:
-                placed[ticket.run_id] = place
-    return placed, crowded
+                permits[entry.run_id] = permit
+    return permits, no_permit
 
 
 def fill_permits(tx: Transaction, queue: str) -> None:
-    """Number the leases that a queue has while it becomes limited."""
-    tx.put("give_places", queue=queue)
+    """Give permits to the existing leases of a queue that becomes limited."""
+    tx.put("assign_permits", queue=queue)
 
 
 def _free(taken: set[int], limit: int) -> Iterator[int]:
-    """The lowest places that are free. One beyond a limit that was lowered counts until its run has ended."""
-    return islice((place for place in range(1, limit + 1) if place not in taken), max(0, limit - len(taken)))
+    """Return the free permits, lowest first. After a limit is lowered, higher permits count until their runs end."""
+    return islice((permit for permit in range(1, limit + 1) if permit not in taken), max(0, limit - len(taken)))

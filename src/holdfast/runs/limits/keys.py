@@ -3,7 +3,7 @@
     (no lock) ──take──▶ held by a run ──finish opens it──▶ open ──orchestrator──▶ held by the oldest due run
                                                              └──none waits──▶ (no lock)
 
-A finish opens a lock instead of deleting it, so that no younger run can take the key between two runs.
+Finishing a run opens its key lock instead of deleting it, so that a newly submitted run can't overtake waiting runs.
 """
 
 from __future__ import annotations
@@ -19,56 +19,59 @@ from holdfast.values.keys import Holder, Key
 
 
 class Keys:
-    """The keys of one Holdfast that someone holds or waits for."""
+    """The keys of one Holdfast that runs lock or wait for."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
 
     def list(self, *, limit: int = 100, after: str = "") -> list[Key]:
-        """Keys that someone holds or waits for, in their order; `after` continues after the last of the page before."""
+        """Return keys that runs lock or wait for, in alphabetical order; `after` is the last key of the page before."""
         check_limit(limit)
         return self._runtime.read(lambda tx: list_keys(tx, limit=limit, after=after))
 
 
 def take_key_locks(tx: Transaction, wanted: Mapping[str, str]) -> set[str]:
-    """Of key → run, the runs that got their key: it was free, and no due run waits for it."""
+    """Take a key lock for each run in `wanted` (key → run id); return the runs that got theirs.
+
+    A run gets its key if the key is free and no due run waits for it.
+    """
     if not wanted:
         return set()
     rows = [{"run_key": key, "run_id": run_id} for key, run_id in sorted(wanted.items())]
-    return {row["run_id"] for row in tx.all("take_holds", rows=rows, now=tx.now)}
+    return {row["run_id"] for row in tx.all("take_key_locks", rows=rows, now=tx.now)}
 
 
-def open_key_locks(tx: Transaction, tickets: Iterable[QueueEntry]) -> None:
-    """These runs have had their turn; an orchestrator decides who comes next."""
-    keyed = [(ticket.run_id, ticket.key, ticket.number) for ticket in tickets if ticket.key is not None]
+def open_key_locks(tx: Transaction, entries: Iterable[QueueEntry]) -> None:
+    """Open the key locks of these runs; an orchestrator gives each to the next run."""
+    keyed = [(entry.run_id, entry.key, entry.key_number) for entry in entries if entry.key is not None]
     if keyed:
-        tx.put("open_holds", ids=sorted(run_id for run_id, _, _ in keyed))
+        tx.put("open_key_locks", ids=sorted(run_id for run_id, _, _ in keyed))
         tx.opened += [(key, number) for _, key, number in keyed]
         tx.notify("holds")
 
 
 def list_keys(tx: Transaction, *, limit: int, after: str) -> list[Key]:
-    """Keys that someone holds or waits for, in their order, after this one."""
+    """Return keys that runs lock or wait for, in alphabetical order, starting after `after`."""
     return [_key(tx, row) for row in tx.all("list_keys", limit=limit, after=after)]
 
 
 def _key(tx: Transaction, row: Row) -> Key:
-    held = [hold for hold in tx.all("find_holds", key=row["run_key"]) if hold["run_id"] is not None]
+    held = [lock for lock in tx.all("find_key_locks", key=row["run_key"]) if lock["run_id"] is not None]
     return Key(
         key=row["run_key"],
         limit=row["key_limit"] or 1,
-        holders=tuple(_holder(hold) for hold in held),
+        holders=tuple(_holder(lock) for lock in held),
         waiting=row["waiting"],
         oldest_at=row["oldest_at"],
     )
 
 
-def _holder(hold: Row) -> Holder:
-    state: Literal["running", "ready", "waits"] = "running" if hold["holder"] else "waits" if hold["waits"] else "ready"
+def _holder(lock: Row) -> Holder:
+    state: Literal["running", "ready", "waits"] = "running" if lock["holder"] else "waits" if lock["waits"] else "ready"
     return Holder(
-        run_id=hold["run_id"],
+        run_id=lock["run_id"],
         state=state,
-        worker=hold["holder"],
-        due_at=hold["due_at"],
-        started_at=hold["started_at"],
+        worker=lock["holder"],
+        due_at=lock["due_at"],
+        started_at=lock["started_at"],
     )

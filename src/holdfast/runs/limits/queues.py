@@ -1,6 +1,6 @@
-"""Queues: pause, resume and limit them, and `hf.queues`.
+"""Queues: pause, resume and limit queues, and the namespace `hf.queues`.
 
-A queue that is neither paused nor limited has no row; `*` stands for all queues together.
+A queue has a row once it is paused or limited; `*` stands for all queues together.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from holdfast.values.queues import EVERY_QUEUE, UNSET, Limits, Queue, Unset
 
 
 class Queues:
-    """The queues of one Holdfast: what they have, their pauses and limits."""
+    """The queues of one Holdfast, with their runs, pauses and limits."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
 
     def list(self) -> list[Queue]:
-        """Every queue that a live worker serves, or that has a run, a pause, a limit or a refusal."""
+        """Return every queue that a live worker serves, or that has runs, a pause, limits or refused submissions."""
         return self._runtime.read(list_queues)
 
     def get(self, name: str) -> Queue:
-        """One queue as it stands; one of which there is nothing to say has no run, no pause and no limit."""
+        """Return one queue; an unknown name gives a queue without runs, pause or limits."""
         return next((queue for queue in self.list() if queue.name == name), Queue(name=name))
 
     def pause(self, name: str, *, note: str | None = None, by: str | None = None) -> None:
-        """Let nothing of this queue be claimed until `resume`; what runs goes on."""
+        """Stop claims from this queue until `resume`; running runs continue."""
         Limits().check(name)
 
         def pause(tx: Transaction) -> None:
@@ -45,7 +45,7 @@ class Queues:
         self._runtime.do(pause)
 
     def resume(self, name: str, *, by: str | None = None) -> None:
-        """Let a paused queue be claimed again."""
+        """Allow claims from a paused queue again."""
 
         def resume(tx: Transaction) -> None:
             resume_queue(tx, name)
@@ -61,48 +61,48 @@ class Queues:
         concurrency: int | Unset | None = UNSET,
         by: str | None = None,
     ) -> None:
-        """Change limits of a queue (`*` is all of them together), for every process, at once. None lifts one."""
+        """Change limits of a queue (`*`: all queues together) for every process, at once. None removes a limit."""
         limits = Limits(max_queued=max_queued, concurrency=concurrency)
         limits.check(name)
         audit.check(by)
         write_limits(self._runtime.store, name, limits, by=by)
 
 
-MOST = 10_000  # ready runs of a queue, and waiting runs of all queues, that are counted; beyond it there are "more"
+MOST = 10_000  # how many ready runs per queue, and waiting runs of all queues, are counted; above that, `more` is true
 QUEUES = 10_000
 
 SETTLED = timedelta(minutes=1)
-"""By then every submission that began before a bound was set has been committed or is known to be uncounted."""
+"""How long to allow for submissions that began before a capacity was set, and are not counted, to be committed."""
 
 
 class DeclaredLimits:
-    """The limits that the code sets by `hf.queue(…)`. A process that sets none leaves a queue's row as it is."""
+    """The limits that the code sets with `hf.queue(…)`. Without any, the queue's row stays as it is."""
 
     def __init__(self) -> None:
         self._limits: dict[str, Limits] = {}
 
     def add(self, name: str, limits: Limits) -> None:
         limits.check(name)
-        if limits.says_nothing:
+        if limits.is_empty:
             self._limits.pop(name, None)
         else:
             self._limits[name] = limits
 
     def apply(self, store: Store) -> None:
-        """Write them down, if they are not what the code last said."""
+        """Write the limits that differ from those that the code last declared."""
         if not self._limits:
             return
         wanted = dict(self._limits)
-        news = store.read(lambda tx: [name for name in sorted(wanted) if is_news(tx, name, wanted[name])])
-        for name in news:
+        changed = store.read(lambda tx: [name for name in sorted(wanted) if _has_changed(tx, name, wanted[name])])
+        for name in changed:
             write_limits(store, name, wanted[name], declared=True)
 
 
 def write_limits(store: Store, name: str, limits: Limits, *, declared: bool = False, by: str | None = None) -> None:
-    """Set what of a queue's limits was said, and count what is there."""
+    """Set the given limits of a queue, and count its existing runs if it becomes bounded."""
     bounds = isinstance(limits.max_queued, int)
     if bounds:
-        # Before, in small pieces: what runs must not be held still while all that waits is counted.
+        # First in small transactions, so that no lock is held while all queued runs are counted.
         _fill(store, name)
 
     def limit(tx: Transaction) -> None:
@@ -111,7 +111,7 @@ def write_limits(store: Store, name: str, limits: Limits, *, declared: bool = Fa
 
     store.do(limit)
     if bounds:
-        # Again, for runs that moved from place to place just then.
+        # Again, for runs that changed their state in the meantime.
         _fill(store, name)
 
 
@@ -122,22 +122,22 @@ def _fill(store: Store, name: str) -> None:
 
 
 def pause_queue(tx: Transaction, name: str, *, note: str | None) -> None:
-    """Let nothing of this queue be claimed; what runs goes on."""
+    """Stop claims from this queue; running runs continue."""
     tx.put("ensure_queue", name=name)
     json_text.check_text(note, what="note")
     tx.put("pause_queue", name=name, now=tx.now, note=note)
 
 
 def resume_queue(tx: Transaction, name: str) -> None:
-    """Let it be claimed again."""
+    """Allow claims from this queue again."""
     tx.put("resume_queue", name=name)
     tx.notify(name)
 
 
 def limit_queue(tx: Transaction, name: str, limits: Limits, *, declared: bool = False) -> None:
-    """Set what of a queue's limits was said; runs that are there are counted from now on.
+    """Set the given limits of a queue; its existing runs count from now on.
 
-    `declared` says that it was the code that said it.
+    `declared` is true if the limits were set in code, not by an operator.
     """
     tx.put("ensure_queue", name=name)
     [before] = tx.all("lock_queue", name=name)
@@ -164,56 +164,56 @@ def limit_queue(tx: Transaction, name: str, limits: Limits, *, declared: bool = 
     tx.notify(name)
 
 
-def is_news(tx: Transaction, name: str, limits: Limits) -> bool:
-    """Whether the code says other limits than it last said: what was changed at run time stands until it does."""
+def _has_changed(tx: Transaction, name: str, limits: Limits) -> bool:
+    """Return whether the code declares other limits than last time. Until it does, limits set at run time stay."""
     found = tx.one("find_queue", name=name)
     return found is None or found["declared"] != limits.text
 
 
 def list_queues(tx: Transaction) -> list[Queue]:
-    """Every queue that a live worker serves, or that has a run, a pause, a limit or a refusal.
+    """Return every queue that a live worker serves, or that has runs, a pause, limits or refused submissions.
 
-    It reads a bounded number of runs, however many there are.
+    The number of rows that it reads is bounded, however many runs there are.
     """
     tx.one("read_by_index")
     ready = {row["queue"]: row for row in tx.all("count_ready", queues=QUEUES, limit=MOST + 1)}
     waiting = {row["queue"]: row for row in tx.all("count_waits", limit=MOST + 1)}
     running = {row["queue"]: row["runs"] for row in tx.all("count_running")}
-    rules = {row["name"]: row for row in tx.all("list_limits", limit=QUEUES) if _rules(row)}
-    seats = {row["queue"]: row["seats"] for row in tx.all("count_all_seats")}
-    seats[EVERY_QUEUE] = sum(seats.values())
+    limits = {row["name"]: row for row in tx.all("list_limits", limit=QUEUES) if _has_limits(row)}
+    used = {row["queue"]: row["used"] for row in tx.all("count_all_capacity")}
+    used[EVERY_QUEUE] = sum(used.values())
     rejected = {label: count for (name, label), count in counters.read(tx).items() if name == "queue_rejected"}
     served = {name for worker in workers.live(tx) for name in worker.queues}
-    # The oldest waiting runs are counted, of whatever queue: each of these queues may have more.
-    cut = sum(row["runs"] for row in waiting.values()) > MOST
+    # Only the oldest waiting runs of all queues are counted, so each of these queues may have more.
+    truncated = sum(row["runs"] for row in waiting.values()) > MOST
 
     def queue(name: str) -> Queue:
-        is_ready, waits = ready.get(name, _NO_RUNS), waiting.get(name, _NO_RUNS)
-        counted = min(is_ready["runs"], MOST)
+        ready_runs, waiting_runs = ready.get(name, _NO_RUNS), waiting.get(name, _NO_RUNS)
+        counted = min(ready_runs["runs"], MOST)
         return Queue(
-            **rules.get(name, {"name": name}),
-            queued=counted + waits["runs"],
+            **limits.get(name, {"name": name}),
+            queued=counted + waiting_runs["runs"],
             ready=counted,
-            more=is_ready["runs"] > MOST or (cut and name in waiting),
+            more=ready_runs["runs"] > MOST or (truncated and name in waiting),
             running=running.get(name, 0),
-            seats=seats.get(name, 0),
-            oldest_at=_oldest(waits["oldest"], is_ready["plain"], is_ready["ranked"]),
-            oldest_ready_at=_oldest(is_ready["plain"], is_ready["ranked"]),
+            capacity_used=used.get(name, 0),
+            oldest_at=_oldest(waiting_runs["oldest"], ready_runs["plain"], ready_runs["ranked"]),
+            oldest_ready_at=_oldest(ready_runs["plain"], ready_runs["ranked"]),
             rejected=rejected.get(name, 0),
         )
 
-    return [queue(name) for name in sorted({*ready, *waiting, *running, *rules, *rejected, *served})]
+    return [queue(name) for name in sorted({*ready, *waiting, *running, *limits, *rejected, *served})]
 
 
 _NO_RUNS: Row = {"runs": 0, "oldest": None, "plain": None, "ranked": None}
 
 
-def _rules(row: Row) -> bool:
-    """Whether a queue's row still says something: one that was resumed, or whose limits were lifted, does not."""
+def _has_limits(row: Row) -> bool:
+    """Return whether the queue is paused or limited; its row remains after both have ended."""
     return any(row[name] is not None for name in ("paused_at", "max_queued", "concurrency"))
 
 
 def _oldest(*run_ids: str | None) -> datetime | None:
-    """When the oldest of these runs was submitted."""
+    """Return when the oldest of these runs was submitted."""
     oldest = min((run_id for run_id in run_ids if run_id is not None), default=None)
-    return None if oldest is None else Ids.made_at(oldest)
+    return None if oldest is None else Ids.created_at(oldest)

@@ -1,10 +1,13 @@
-"""Rates: how many starts there may be in any window of one period.
+"""Rates: how many runs may start within any window of one period.
 
-A rate that allows N starts a period has N numbered rows; a start takes the oldest, if the last but N is a period old:
-so no window has more than N, whoever claims. Starts have turns: 1, 2, 3 … A run that can't start now is given the next
-turn and waits until that turn's time: the rows say when the starts before it can be. Only starts count: retries and
-takeovers take a new turn each; a turn whose run never comes is passed over at its time. Row 0 has the last turn that
-was given and the time from when on all of this says nothing any more: then the rows go.
+A rate of N starts per period has N numbered rows, one for each of the latest starts. A new start overwrites the oldest
+row, provided that row is at least one period old. So no window has more than N starts, even with many workers.
+
+Starts have numbered turns: 1, 2, 3 … A run that can't start now gets the next turn and waits until the time of that
+turn, which follows from the rows. Each retry and each takeover needs a new turn. If the run of a turn does not appear
+at its time, later turns pass it.
+
+Row 0 holds the last turn that was given out, and the time after which the rate is idle and its rows may be deleted.
 """
 
 from __future__ import annotations
@@ -20,16 +23,16 @@ from holdfast.values.policies import Policy
 from holdfast.values.rates import Rate, parse_rate
 
 KEPT = timedelta(days=1)
-SET_BACK = timedelta(minutes=1)  # a clock that jumps back by less just waits for itself
+SET_BACK = timedelta(minutes=1)  # if the clock goes back by less than this, starts just wait until it catches up
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Later:
-    """A run that its rate does not let start now: which turn it has, and when that comes."""
+    """The turn of a run that its rate does not allow to start now, and the time of that turn."""
 
     turn: int
     due_at: datetime
-    because: str
+    reason: str
 
 
 @dataclass(slots=True)
@@ -40,55 +43,60 @@ class _Start:
 
 @dataclass(slots=True)
 class _Meter:
-    """The starts counted under one name: `given` is the last turn that was given to anyone, `changed` says by whom."""
+    """The starts counted under one name.
+
+    last_turn   the last turn that was given out
+    late        how many runs of this batch have missed their turn and must still wait
+    changed     the rows to write, by number, each with the run that starts; None if no run starts
+    """
 
     name: str
-    given: int
+    last_turn: int
     idle_at: datetime
     starts: dict[int, _Start]
     late: int = 0
     changed: dict[int, str | None] = field(default_factory=dict)
 
     @property
-    def made(self) -> int:
+    def last_started(self) -> int:
         """The last turn that has started."""
         return max(start.turn for start in self.starts.values())
 
-    def ask(self, run_id: str, reserved: int | None, rate: Rate, *, now: datetime) -> tuple[int, datetime | None]:
-        """The run's turn, and when it comes if that is not now."""
-        if reserved is None:
-            self.given = max(self.given, self.made) + 1
-        turn = self.given if reserved is None else reserved
+    def request(self, run_id: str, rate_turn: int | None, rate: Rate, *, now: datetime) -> tuple[int, datetime | None]:
+        """Return the turn of a run, and the time of that turn, or None if the run may start now."""
+        if rate_turn is None:
+            self.last_turn = max(self.last_turn, self.last_started) + 1
+        turn = self.last_turn if rate_turn is None else rate_turn
         starts = sorted((start.started_at, number) for number, start in self.starts.items())
-        # Its own rate may be lower than that of others under this name: the latest starts are those that count.
+        # Another job may use this name with a higher rate, so there may be more rows than this rate counts.
         free = [started_at + rate.period for started_at, _ in starts[-rate.count :]]
-        # Those with an earlier turn go first, whether they are here or not; who has missed its own goes next.
-        ahead = max(turn - self.made - 1, self.late)
-        round_, place = divmod(ahead, len(free))
-        due_at = free[place] + round_ * rate.period
+        # Earlier turns go first, even if their runs are not in this batch. A run that missed its turn goes next.
+        ahead = max(turn - self.last_started - 1, self.late)
+        periods, index = divmod(ahead, len(free))
+        due_at = free[index] + periods * rate.period
         self.idle_at = max(self.idle_at, max(due_at, now) + rate.period)
         if due_at <= now:
             number = starts[0][1]
-            self.starts[number] = _Start(max(turn, self.made), now)
+            self.starts[number] = _Start(max(turn, self.last_started), now)
             self.changed[number] = run_id
             return turn, None
-        self.late += turn <= self.made
+        self.late += turn <= self.last_started
         return turn, due_at
 
 
-class Judgement:
-    """Which of some runs must start later, by their rates. Nothing is written before `keep`."""
+class RateDecision:
+    """Which runs must start later because of their rates. Nothing is written before `save`."""
 
     def __init__(self) -> None:
         self.later: dict[str, Later] = {}
         self.turns: dict[str, int] = {}
         self._meters: list[_Meter] = []
 
-    def keep(self, tx: Transaction, started: set[str]) -> None:
-        """Write down the starts of those runs that really started, and the turns that were given."""
+    def save(self, tx: Transaction, started: set[str]) -> None:
+        """Write the starts of the runs that really started, and the turns that were given out."""
         rows: list[Row] = []
         for meter in self._meters:
-            rows.append({"name": meter.name, "number": 0, "turn": meter.given, "started_at": meter.idle_at})
+            rows.append({"name": meter.name, "number": 0, "turn": meter.last_turn, "started_at": meter.idle_at})
             for number, run_id in meter.changed.items():
                 if run_id is None or run_id in started:
                     start = meter.starts[number]
@@ -99,40 +107,40 @@ class Judgement:
             tx.put("set_rates", rows=sorted(rows, key=lambda row: (row["name"], row["number"])))
 
 
-def judge(tx: Transaction, runs: Sequence[tuple[QueueEntry, Policy]]) -> Judgement:
-    """Let these runs, which all have a rate, start in this order, or say when they may.
+def decide(tx: Transaction, runs: Sequence[tuple[QueueEntry, Policy]]) -> RateDecision:
+    """Decide for these runs, in this order, whether they may start now or when. Each of them has a rate.
 
     Their rates are locked until the transaction ends.
     """
-    judgement = Judgement()
-    asked = [(name_of(ticket, policy), parse_rate(policy.rate or "")) for ticket, policy in runs]
-    meters = _lock(tx, asked)
-    judgement._meters = list(meters.values())
-    for (ticket, policy), (name, rate) in zip(runs, asked, strict=True):
+    decision = RateDecision()
+    named_rates = [(name_of(entry, policy), parse_rate(policy.rate or "")) for entry, policy in runs]
+    meters = _lock(tx, named_rates)
+    decision._meters = list(meters.values())
+    for (entry, policy), (name, rate) in zip(runs, named_rates, strict=True):
         meter = meters[name]
-        turn, due_at = meter.ask(ticket.run_id, ticket.reserved, rate, now=tx.now)
-        judgement.turns[ticket.run_id] = turn
+        turn, due_at = meter.request(entry.run_id, entry.rate_turn, rate, now=tx.now)
+        decision.turns[entry.run_id] = turn
         if due_at is not None:
-            because = f"rate {policy.rate} of {meter.name.partition(':')[2]}"
-            judgement.later[ticket.run_id] = Later(turn=turn, due_at=due_at, because=because)
-    return judgement
+            reason = f"rate {policy.rate} of {meter.name.partition(':')[2]}"
+            decision.later[entry.run_id] = Later(turn=turn, due_at=due_at, reason=reason)
+    return decision
 
 
 def forget(tx: Transaction, *, limit: int) -> int:
-    """Remove rates that no one has used for long: there may be one for each value of a rate key. How many rows went."""
+    """Delete up to `limit` rows of idle rates and return their number. A rate key can create a rate for every value."""
     return tx.run("delete_idle_rates", before=tx.now - KEPT, limit=limit)
 
 
-def name_of(ticket: QueueEntry, policy: Policy) -> str:
-    """What the run's starts are counted under: its rate's own name, or its job."""
-    return f"job:{ticket.job}" if policy.rate_name is None else f"key:{policy.rate_name}"
+def name_of(entry: QueueEntry, policy: Policy) -> str:
+    """Return the name under which the run's starts are counted: its rate name, or its job."""
+    return f"job:{entry.job}" if policy.rate_name is None else f"key:{policy.rate_name}"
 
 
-def _lock(tx: Transaction, asked: Sequence[tuple[str, Rate]]) -> dict[str, _Meter]:
-    names = sorted({name for name, _ in asked})
+def _lock(tx: Transaction, named_rates: Sequence[tuple[str, Rate]]) -> dict[str, _Meter]:
+    names = sorted({name for name, _ in named_rates})
     rows = tx.all("lock_rates", names=names)
     known = {(row["name"], row["number"]) for row in rows}
-    wanted = {(name, number) for name, rate in set(asked) for number in range(rate.count + 1)}
+    wanted = {(name, number) for name, rate in set(named_rates) for number in range(rate.count + 1)}
     if new := sorted(wanted - known):
         tx.put("insert_rates", rows=[{"name": name, "number": number} for name, number in new])
         rows = tx.all("lock_rates", names=names)
@@ -140,11 +148,11 @@ def _lock(tx: Transaction, asked: Sequence[tuple[str, Rate]]) -> dict[str, _Mete
     for row in rows:
         meter, number = meters[row["name"]], row["number"]
         if number == 0:
-            meter.given, meter.idle_at = row["turn"], row["started_at"] or EPOCH
+            meter.last_turn, meter.idle_at = row["turn"], row["started_at"] or EPOCH
             continue
         meter.starts[number] = _Start(row["turn"], row["started_at"] or EPOCH)
         if meter.starts[number].started_at > tx.now + SET_BACK:
-            # The clock was set back: we can't know when that was, but it was not in the future.
+            # The clock was set back after this start. The real time is unknown, but it was not in the future.
             meter.starts[number].started_at = tx.now
             meter.changed[number] = None
     return meters

@@ -1,8 +1,8 @@
-"""Unique: a submission that asks to be the only one of its kind gets the run that is there already.
+"""Unique: a submission with `unique` returns an existing unfinished run of the same key or arguments.
 
-Who inserts the row (job, digest) makes the run; the others are given that run while it is queued (or active), and else
-one of them replaces it, by compare-and-swap. Whether it is still queued needs no lock: work begins after its claim is
-committed, so what is seen as queued starts after it was seen.
+The transaction that inserts the row (job, digest) creates the run. Other submissions get that run while it is queued
+(or active); after that, one of them replaces it by compare-and-swap. Checking whether it is queued needs no lock: a run
+starts only after its claim is committed, so a run that is seen as queued starts later than the check.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ ROUNDS = 100
 
 @dataclass(frozen=True, slots=True)
 class UniqueClaim:
-    """A run that is to be the only one of its job and digest; `running` says whether one that runs is in its way."""
+    """A submission with `unique`; `running` is true if an existing run that is already running counts as well."""
 
     run_id: str
     job: str
@@ -27,68 +27,71 @@ class UniqueClaim:
 
 
 def find_same(wanted: Sequence[UniqueClaim]) -> dict[str, str]:
-    """Of runs that are submitted together, those that another of them stands for."""
+    """Map each duplicate within one batch of submissions to the first submission of the same job and digest."""
     firsts: dict[tuple[str, str], str] = {}
-    for only in wanted:
-        firsts.setdefault((only.job, only.digest), only.run_id)
-    return {only.run_id: first for only in wanted if (first := firsts[only.job, only.digest]) != only.run_id}
+    for claim in wanted:
+        firsts.setdefault((claim.job, claim.digest), claim.run_id)
+    return {claim.run_id: first for claim in wanted if (first := firsts[claim.job, claim.digest]) != claim.run_id}
 
 
 def find_unique(tx: Transaction, wanted: Sequence[UniqueClaim]) -> dict[str, str]:
-    """For these runs, the ones that are there already."""
+    """Map these submissions to the existing runs that they would get."""
     if not wanted:
         return {}
-    there = _there(tx, wanted)
+    existing = _existing(tx, wanted)
     found: dict[str, str] = {}
-    for only in wanted:
-        row = there.get((only.job, only.digest))
-        if row is not None and row["run_id"] != only.run_id and _stands(row["place"], only):
-            found[only.run_id] = row["run_id"]
+    for claim in wanted:
+        row = existing.get((claim.job, claim.digest))
+        if row is not None and row["run_id"] != claim.run_id and _counts(row["state"], claim):
+            found[claim.run_id] = row["run_id"]
     return found
 
 
 def take_unique(tx: Transaction, wanted: Sequence[UniqueClaim]) -> dict[str, str]:
-    """Be the only ones, each of another kind; for those that are not, the runs that are there already."""
+    """Register these submissions, which have different digests; map those that lost to the existing runs."""
     given: dict[str, str] = {}
-    left = sorted(wanted, key=lambda only: (only.job, only.digest))
+    left = sorted(wanted, key=lambda claim: (claim.job, claim.digest))
     for _ in range(ROUNDS):
         if not left:
             break
-        ours = {row["run_id"] for row in tx.all("insert_uniques", rows=[_row(only) for only in left])}
-        left = [only for only in left if only.run_id not in ours]
+        ours = {row["run_id"] for row in tx.all("insert_unique_runs", rows=[_row(claim) for claim in left])}
+        left = [claim for claim in left if claim.run_id not in ours]
         left = _replace(tx, left, given) if left else left
     else:
-        raise StoreBusy("others make the same run again and again; nothing was written, try again")
+        raise StoreBusy("other processes keep submitting the same unique run; nothing was written, try again")
     return given
 
 
 def _replace(tx: Transaction, left: Sequence[UniqueClaim], given: dict[str, str]) -> list[UniqueClaim]:
-    """Take over from runs that have started or ended; who is left has lost a race and looks again."""
-    there = _there(tx, left)
-    over: list[dict[str, str]] = []
-    for only in left:
-        row = there.get((only.job, only.digest))
-        if row is None or row["run_id"] == only.run_id:
+    """Replace existing runs that no longer count, and return the claims that lost a race and must try again."""
+    existing = _existing(tx, left)
+    replacements: list[dict[str, str]] = []
+    for claim in left:
+        row = existing.get((claim.job, claim.digest))
+        if row is None or row["run_id"] == claim.run_id:
             continue
-        if _stands(row["place"], only):
-            given[only.run_id] = row["run_id"]
+        if _counts(row["state"], claim):
+            given[claim.run_id] = row["run_id"]
         else:
-            over.append(_row(only) | {"old_id": row["run_id"]})
-    ours = {row["run_id"] for row in tx.all("replace_uniques", rows=over)} if over else set()
+            replacements.append(_row(claim) | {"old_id": row["run_id"]})
+    ours = {row["run_id"] for row in tx.all("replace_unique_runs", rows=replacements)} if replacements else set()
     ours |= {
-        only.run_id for only in left if (row := there.get((only.job, only.digest))) and row["run_id"] == only.run_id
+        claim.run_id
+        for claim in left
+        if (row := existing.get((claim.job, claim.digest))) and row["run_id"] == claim.run_id
     }
-    return [only for only in left if only.run_id not in ours and only.run_id not in given]
+    return [claim for claim in left if claim.run_id not in ours and claim.run_id not in given]
 
 
-def _there(tx: Transaction, wanted: Sequence[UniqueClaim]) -> dict[tuple[str, str], Row]:
-    rows = tx.all("find_uniques", rows=[_row(only) for only in wanted])
+def _existing(tx: Transaction, wanted: Sequence[UniqueClaim]) -> dict[tuple[str, str], Row]:
+    rows = tx.all("find_unique_runs", rows=[_row(claim) for claim in wanted])
     return {(row["job"], row["digest"]): row for row in rows}
 
 
-def _stands(place: str | None, only: UniqueClaim) -> bool:
-    return place == "queued" or (place == "running" and only.running)
+def _counts(state: str | None, claim: UniqueClaim) -> bool:
+    """Return whether an existing run in this state is returned instead of creating another."""
+    return state == "queued" or (state == "running" and claim.running)
 
 
-def _row(only: UniqueClaim) -> dict[str, str]:
-    return {"job": only.job, "digest": only.digest, "run_id": only.run_id}
+def _row(claim: UniqueClaim) -> dict[str, str]:
+    return {"job": claim.job, "digest": claim.digest, "run_id": claim.run_id}

@@ -1,4 +1,4 @@
-"""Backups of a SQLite database that is in use: one snapshot, copied by SQLite itself, then checked."""
+"""Backups: copy a SQLite database that is in use, from one snapshot, and check the copy."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from typing import Any
 from holdfast.support.errors import BackupFailed
 
 Progress = Callable[[int, int], None]
-"""Called with the pages that were copied and the pages in all."""
+"""Called with the number of pages copied and the total number of pages."""
 
 PAGES = 1000  # copied between two calls of `progress`
 
 
 @dataclass(frozen=True, kw_only=True)
 class Backup:
-    """A copy that was checked: where it is, and how many bytes and rows it has."""
+    """A checked copy: its path, its size in bytes and its number of rows."""
 
     path: Path
     size: int
@@ -28,9 +28,9 @@ class Backup:
 
 
 def copy(module: Any, source: Any, path: Path, *, progress: Progress) -> Backup:
-    """Copy what `source` reads now to a new file. The file appears under its name when it is whole and checked."""
+    """Copy the database of `source` to a new file. The file gets its name when it is complete and checked."""
     with _part(path) as part, contextlib.closing(module.connect(str(part), isolation_level=None)) as target:
-        source.execute("begin")  # one snapshot: what others write meanwhile is not copied, and does not start it again
+        source.execute("begin")  # one snapshot: later writes are not copied, and do not restart the copy
         try:
             expected = _rows(source)
             source.backup(
@@ -43,20 +43,20 @@ def copy(module: Any, source: Any, path: Path, *, progress: Progress) -> Backup:
 
 
 def _checked(module: Any, target: Any, expected: int) -> int:
-    """Make the copy one file with no `-wal` beside it, and check it; how many rows it has."""
+    """Turn the copy into a single file without a `-wal`, check it, and return its number of rows."""
     try:
         target.execute("pragma journal_mode = delete")
         faults = [row[0] for row in target.execute("pragma integrity_check") if row[0] != "ok"]
         rows = _rows(target)
     except module.Error as error:
-        raise BackupFailed(f"the copy can't be read, and was removed: {error}") from error
+        raise BackupFailed(f"the copy could not be read and was removed: {error}") from error
     if faults or rows != expected:
-        raise BackupFailed(f"the copy is damaged ({rows} rows of {expected}), and was removed: {'; '.join(faults[:3])}")
+        raise BackupFailed(f"the copy was damaged ({rows} of {expected} rows) and was removed: {'; '.join(faults[:3])}")
     return rows
 
 
 def _rows(connection: Any) -> int:
-    """How many rows all tables have, but for virtual ones, whose modules may not be loaded here."""
+    """Count the rows of all tables, except virtual tables, whose modules may not be loaded here."""
     tables = connection.execute(
         "select replace(name, '\"', '\"\"') from sqlite_schema where type = 'table' and sql not like 'create virtual %'"
     ).fetchall()
@@ -65,7 +65,7 @@ def _rows(connection: Any) -> int:
 
 @contextlib.contextmanager
 def _part(path: Path) -> Iterator[Path]:
-    """A file beside the target, for its owner alone, that takes its name at the end or is removed."""
+    """Create a private file beside the target; at the end it is renamed to the target, or removed after an error."""
     if os.path.lexists(path):
         raise BackupFailed(f"{path} exists; name a new file")
     try:

@@ -1,4 +1,4 @@
-"""What every dialect answers, and what it may leave as it is."""
+"""Dialect base: the methods that each dialect implements, and defaults that it may keep."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
     from holdfast.store.transaction import Row, Transaction
 
 Result = tuple[Sequence[Sequence[Any]], list[str], int]
-NOT_COUNTED = "a queue is bounded, and its seats were not counted"
+NOT_COUNTED = "a queue is bounded, but its capacity was not checked"
 
 
 class Conflict(Exception):
-    """The database undid the transaction to resolve a deadlock or a race: doing it again is right."""
+    """The database rolled the transaction back because of a deadlock or a race: try it again."""
 
 
 class Unstorable(Exception):
-    """The database refused a value, not the statement: saying it again is of no use."""
+    """The database refused a value of the statement: trying again is pointless."""
 
 
 def first_line(error: Exception) -> str:
-    """What a driver's error says, in one line."""
+    """Return the first line of a driver's error."""
     return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 
@@ -42,11 +42,11 @@ class Session(Protocol):
     def execute(self, text: str, values: object) -> Result: ...
 
     def put(self, text: str, values: object) -> None:
-        """Execute, and need no answer; an error may come with a later statement or with the commit."""
+        """Execute without waiting for the result; a later statement or the commit may raise the error."""
 
 
 class SqlAlchemySession:
-    """A SQLAlchemy Connection, which may sit on an async driver."""
+    """A session on a SQLAlchemy Connection, which may use an async driver."""
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
@@ -64,7 +64,7 @@ class SqlAlchemySession:
 
 @dataclass(frozen=True)
 class Caller:
-    """A caller's connection: the driver's own, and the SQLAlchemy Connection above it, if there is one."""
+    """A caller's connection: the driver's own, and the SQLAlchemy Connection that uses it, if there is one."""
 
     driver: Any
     sqlalchemy: Any = None
@@ -72,7 +72,7 @@ class Caller:
 
 @dataclass(frozen=True, kw_only=True)
 class About:
-    """What a connection leads to; `advice` says what could be better."""
+    """The server and the driver of a connection; `advice` lists settings to improve."""
 
     server: str
     driver: str
@@ -82,12 +82,12 @@ class About:
 class Dialect(ABC):
     name: ClassVar[str]
     terminator: ClassVar[str] = ";"
-    """What ends a statement in the database's own shell."""
+    """The text that ends a statement in the database's own shell."""
     style: ClassVar[Style]
     parses_instants: ClassVar[bool] = True
     has_schemas: ClassVar[bool] = True
     locks_rows: ClassVar[bool] = True
-    """Whether one may wait for a row that someone else has locked while others go on."""
+    """Whether transactions lock single rows, so that one can wait for a row while others continue."""
     one_writer: ClassVar[bool] = False
     """Whether writers of one process should take turns on one connection."""
 
@@ -103,14 +103,14 @@ class Dialect(ABC):
         patience: timedelta | None = None,
         own_patience: timedelta | None = None,
     ) -> Session:
-        """Begin; `patience` replaces `busy_timeout` as the longest wait for a lock.
+        """Begin a transaction; `patience` replaces `busy_timeout` as the longest wait for a lock.
 
-        `own_patience` is the longest wait for a lock that this process itself holds, where that can be known.
+        `own_patience` is the longest wait for a lock that this process itself holds, if the database can tell.
         """
 
     @abstractmethod
     def alone(self, connection: Any) -> Session:
-        """A session for one statement, which is a transaction by itself."""
+        """Return a session for a single statement, which is a transaction by itself."""
 
     def commit(self, connection: Any) -> None:
         connection.commit()
@@ -122,10 +122,10 @@ class Dialect(ABC):
         """Called after each commit that wrote something."""
 
     def checkpoint(self, connection: Any) -> None:
-        """Copy the write-ahead log into the database, where that is the client's work."""
+        """Copy the write-ahead log into the database, if that is the client's task."""
 
     def is_open(self, connection: Any) -> bool:
-        """Whether it can be used again; one that a rollback has closed can't."""
+        """Whether the connection can be used again; a rollback may have closed it."""
         return True
 
     def close(self, connection: Any) -> None:
@@ -133,36 +133,36 @@ class Dialect(ABC):
 
     def backup(self, connection: Any, path: Path, *, progress: Progress) -> Backup:
         """Copy the database to a new file while it is in use."""
-        raise BackupFailed(f"this is for SQLite; {self.name} has tools of its own (pg_dump, BACKUP DATABASE)")
+        raise BackupFailed(f"backup is for SQLite; use the tools of {self.name} (pg_dump, BACKUP DATABASE)")
 
     def before_fork(self) -> None:
-        """Called in the parent before a fork, where writers take turns."""
+        """Called in the parent before a fork, if `one_writer` is true."""
 
     def after_fork_in_parent(self) -> None:
-        """Called in the parent after a fork, where writers take turns."""
+        """Called in the parent after a fork, if `one_writer` is true."""
 
     def after_fork_in_child(self, inherited: list[Any]) -> None:
-        """Called once in a forked child, with the idle connections of its parent, which it must not speak on."""
+        """Called once in a forked child, with its parent's idle connections, which the child must not use."""
 
     @abstractmethod
     def translate(self, error: Exception) -> Exception:
-        """The driver's error as one of ours, or itself."""
+        """Return the Holdfast error for a driver's error, or the error itself."""
 
     @property
     def unsafe(self) -> HoldfastError | None:
-        """Why this process may write no more, if that is so; it must end."""
+        """The error to raise if this process must not write any more and has to end; None if it may write."""
         return None
 
     def problem_of(self, pid: int) -> str | None:
-        """Why another process of this host may write no more, as far as that can be seen."""
+        """Say why another process of this host must not write any more; None if no reason is visible."""
         return None
 
     def warnings(self) -> tuple[str, ...]:
-        """What a worker or server should say once when it starts."""
+        """Return the warnings that a worker or server logs when it starts."""
         return ()
 
     def about(self, connection: Any) -> About:
-        """Versions of the server and of the driver."""
+        """Return the versions of the server and the driver."""
         return About(server=self.name, driver=type(connection).__module__)
 
     @abstractmethod
@@ -170,52 +170,52 @@ class Dialect(ABC):
 
     @abstractmethod
     def instant(self, value: datetime) -> object:
-        """An instant as a statement's parameter."""
+        """Return an instant as a statement's parameter."""
 
     @abstractmethod
     def instant_text(self, value: datetime) -> str:
-        """An instant inside the JSON of a list."""
+        """Return an instant as text in the JSON of a list."""
 
     @abstractmethod
     def parse_instant(self, value: Any) -> datetime | None: ...
 
     url: str
-    """Where another process finds the same database."""
+    """The URL with which another process can open the same database."""
 
     announces: ClassVar[bool] = False
-    """Whether it can wake other processes."""
+    """Whether a process can notify others through this database."""
 
     listens: ClassVar[bool] = False
-    """Whether it can be woken by other processes."""
+    """Whether a process can learn of the commits of others through this database."""
 
     def listen(self, connection: Any, stopping: threading.Event, own: Callable[[], int]) -> Iterator[set[str]]:
-        """The names that other processes notify, until told to stop; `own` counts this process's commits."""
+        """Yield the names that other processes notify, until `stopping` is set; `own` counts this process's commits."""
         return iter(())
 
     def announce(self, connection: Any, names: set[str]) -> None:
-        """Wake other processes that wait for these names."""
+        """Wake the threads of other processes that wait for these names."""
 
     def announce_joined(self, tx: Transaction) -> None:
-        """Wake them when the caller's transaction is committed."""
+        """Wake other processes when the caller's transaction is committed."""
 
     def join(self, caller: Caller) -> tuple[Session, Style]:
-        """A session on a caller's connection, and how its driver takes parameters; refuses a driver it does not know.
+        """Return a session on a caller's connection, and its driver's parameter style; refuse an unsupported driver.
 
-        Checks nothing else: the store then compares the databases, and `enter` looks for a transaction.
+        It checks nothing else: the store then compares the databases, and `enter` checks for a transaction.
         """
         kind = type(caller.driver)
-        raise WrongConnection(f"{kind.__module__}.{kind.__qualname__} can't be joined")
+        raise WrongConnection(f"connections of {kind.__module__}.{kind.__qualname__} are not supported")
 
     def elsewhere(self, ours: Row, theirs: Row) -> str:
-        """Which database a caller's connection is to, if it is not the store's. Both are rows of `find_database`."""
-        return f"{theirs['name']}, the store is {ours['name']}"
+        """Say how the database of a caller's connection differs from the store's. Both are rows of `find_database`."""
+        return f"{theirs['name']}, but the store uses {ours['name']}"
 
     @abstractmethod
     def enter(self, caller: Caller, session: Session) -> None:
         """Raise WrongConnection unless a transaction is open that the caller's commit and rollback end."""
 
     def bind(self, value: object, columns: tuple[str, ...] = ()) -> object:
-        """A value as the driver takes it; a list is JSON, its rows arrays of `columns` where a statement wants that."""
+        """Return a value in the driver's format. A list becomes JSON; with `columns`, its rows become arrays."""
         if isinstance(value, datetime):
             return self.instant(value)
         if isinstance(value, list):

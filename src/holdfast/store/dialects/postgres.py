@@ -1,14 +1,14 @@
 """PostgreSQL 14 and newer, with psycopg 3; direct, or through a pooler in transaction mode.
 
-A server, a database or a role may have defaults of its own. Our SQL depends on few of them, and a connection of ours
-states those itself:
+A server, a database or a role may have its own defaults. The statements depend on a few of them, which each of
+Holdfast's connections sets itself:
 
-    isolation           each `begin` says READ COMMITTED; the session's default says it for single statements
+    isolation           READ COMMITTED, in each `begin`, and as the session's default for single statements
     time zone, encoding on connect; a pooler passes both on
-    time limits         on connect, or in each transaction behind a pooler
-    dates, floats …     results are binary, so how the server writes them does not matter
+    timeouts            on connect, or in each transaction behind a pooler
+    dates, floats …     not needed: results are binary, so the server's text format does not matter
 
-In a caller's transaction we change no setting.
+In a caller's transaction, Holdfast changes no settings.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ from holdfast.store.transaction import Row, Transaction
 from holdfast.support.clock import Clock
 from holdfast.support.errors import InvalidSetting, StoreBusy, StoreRefused, StoreUnavailable, WrongConnection
 
-# What moves has no statistics worth the name: a queue that was empty a second ago holds 100,000 rows now. Left
-# to guess, the planner sorts all of it for each claim; every statement of ours is meant to go by an index, row by row.
+# Statistics of the queue tables are always outdated: a queue that was empty a second ago may have 100,000 rows now. The
+# planner would then sort all of them for each claim, but every statement is designed to follow an index, row by row.
 _PLAN = "select " + ", ".join(f"set_config('enable_{way}', 'off', true)" for way in ("bitmapscan", "seqscan"))
 
 _ISOLATION = "read committed"
 _BEGIN = f"begin isolation level {_ISOLATION}"
 
-# A pooler passes these on to whichever server connection it lends us; a connection straight to the server keeps them.
+# A pooler applies these to each server connection that it lends; a direct connection keeps them.
 _STATE = "select pg_backend_pid(), set_config('client_encoding', 'UTF8', false), set_config('TimeZone', 'UTC', false)"
 
-# libpq does not tell the SQLSTATE of a connection that the server refused, so we go by the words. If the server speaks
-# another language, the refusal counts as an outage.
+# libpq gives no SQLSTATE for a refused connection, so match the message. If the server's messages are not in English, a
+# refusal counts as an outage.
 _REFUSED = re.compile(
     r"authentication failed"  # 28P01, 28000
     r"|no password supplied"
@@ -90,14 +90,14 @@ class PostgresDialect(Dialect):
             connection: Connection = self._make()
             if not isinstance(connection, psycopg.Connection):
                 raise InvalidSetting(
-                    f"engine: its driver is {type(connection).__module__.partition('.')[0]}, and Holdfast needs "
+                    f"engine: its driver is {type(connection).__module__.partition('.')[0]}, but Holdfast needs "
                     "psycopg 3: create_engine('postgresql+psycopg://…')"
                 )
             connection.autocommit = True
             if self._is_pooled(connection):
                 connection.prepare_threshold = None
             else:
-                connection.prepared_max = 500  # all of our statements: none has to go for another
+                connection.prepared_max = 500  # enough for all statements, so that none is evicted
                 settings = {name: str(_milliseconds(limit)) for name, limit in self._limits.items()}
                 connection.execute(*_set_config(settings | {"default_transaction_isolation": _ISOLATION}))
             return connection
@@ -108,7 +108,7 @@ class PostgresDialect(Dialect):
         return psycopg.connect(self.url, autocommit=True, connect_timeout=10, application_name="holdfast")
 
     def _is_pooled(self, connection: Connection) -> bool:
-        """A pooler makes up the process id that it tells its clients."""
+        """Whether the connection goes through a pooler, which reports a process id that it made up."""
         row = connection.execute(_STATE).fetchone()
         return row is None or row[0] != connection.info.backend_pid
 
@@ -120,14 +120,14 @@ class PostgresDialect(Dialect):
         patience: timedelta | None = None,
         own_patience: timedelta | None = None,
     ) -> Session:
-        """Begin, in a pipeline: what needs no answer at once travels with what does, one round trip for both."""
+        """Begin in pipeline mode: a statement whose result is not needed at once shares a round trip with the next."""
         pipeline = connection.pipeline()
         session = _Session(connection, pipeline.__enter__())
         self._pipelines[connection] = pipeline
         connection.execute(_BEGIN if write else f"{_BEGIN} read only")
         if write:
             connection.execute(_PLAN)
-        # Behind a pooler there is no session to keep settings in.
+        # Behind a pooler there is no session that keeps settings.
         limits = dict(self._limits) if connection.prepare_threshold is None else {}
         if patience is not None:
             limits["lock_timeout"] = patience
@@ -150,17 +150,17 @@ class PostgresDialect(Dialect):
             case psycopg.pq.TransactionStatus.INTRANS:
                 connection.execute("rollback")
             case _:
-                # What stood behind the error in the pipeline was passed over, and psycopg believes some of it prepared:
-                # the next who says it on this connection would be told that there is no such statement.
+                # The server skipped the statements after the error in the pipeline, but psycopg counts some of them as
+                # prepared. Using one of those again on this connection would fail.
                 connection.close()
 
     def is_open(self, connection: Connection) -> bool:
-        """An idle server has nothing to say: if there is something to read, it is that it has closed the connection."""
+        """Whether the connection is open. Data from an idle server means that it has closed the connection."""
         if connection.closed:
             return False
-        look = select.poll()
-        look.register(connection.fileno(), select.POLLIN)
-        return not look.poll(0)
+        poll = select.poll()
+        poll.register(connection.fileno(), select.POLLIN)
+        return not poll.poll(0)
 
     def close(self, connection: Connection) -> None:
         self._leave_pipeline(connection)
@@ -168,7 +168,7 @@ class PostgresDialect(Dialect):
             connection.close()
 
     def _leave_pipeline(self, connection: Connection) -> None:
-        """Whatever is still under way has been told elsewhere, or no longer matters."""
+        """Leave pipeline mode and ignore its errors: they were raised elsewhere, or no longer matter."""
         if (pipeline := self._pipelines.pop(connection, None)) is not None:
             with contextlib.suppress(psycopg.Error):
                 pipeline.__exit__(None, None, None)
@@ -188,7 +188,7 @@ class PostgresDialect(Dialect):
             case psycopg.DataError():
                 return Unstorable(first_line(known))
             case errors.LockNotAvailable():
-                return StoreBusy("the database did not give a lock in time; nothing was written")
+                return StoreBusy("a lock was not free within busy_timeout; nothing was written")
             case errors.QueryCanceled():
                 return StoreBusy("a statement took longer than statement_timeout; nothing was written")
             case (
@@ -211,11 +211,11 @@ class PostgresDialect(Dialect):
         if version < 140_000:
             advice.append("PostgreSQL 14 or newer is needed")
         if connection.prepare_threshold is None:
-            advice.append("a pooler is in between: wake-ups from other processes come at the next tick")
+            advice.append("a pooler is in between: work of other processes is noticed at the next poll")
         for name in ("fsync", "full_page_writes"):
             row = connection.execute("select current_setting(%s)", [name]).fetchone()
             if row is not None and row[0] == "off":
-                advice.append(f"the server's {name} is off: a power failure can lose or corrupt what was committed")
+                advice.append(f"the server's {name} is off: a power failure can lose or corrupt committed data")
         row = connection.execute("select current_setting('synchronous_commit')").fetchone()
         if row is not None and row[0] == "off":
             advice.append("synchronous_commit is off: a crash of the server can lose the last commits")
@@ -244,10 +244,10 @@ class PostgresDialect(Dialect):
 
     def listen(self, connection: Connection, stopping: threading.Event, own: Callable[[], int]) -> Iterator[set[str]]:
         if connection.prepare_threshold is None:
-            return  # a pooler is between us: it would lend our connection to others, and the tick has to do
-        connection.execute("set idle_session_timeout = 0")  # it waits for notices, however long there are none
+            return  # a pooler would lend the connection to others, so rely on polling
+        connection.execute("set idle_session_timeout = 0")  # it may wait for notifications for a long time
         connection.execute("listen holdfast")
-        yield {""}  # whatever was notified before we listened
+        yield {""}  # for notifications that were sent before
         while not stopping.is_set():
             for notice in connection.notifies(timeout=0.5):
                 yield set(notice.payload.split(","))
@@ -255,9 +255,9 @@ class PostgresDialect(Dialect):
                     return
 
     def announce(self, connection: Connection, names: set[str]) -> None:
-        # A hint need not be durable: without this, each would cost a flush to disk.
+        # A notification need not be durable: without this, each would cost a flush to disk.
         connection.execute("begin; set local synchronous_commit = off")
-        connection.execute("select pg_notify('holdfast', %s)", [_payload(names)])  # as the statement `announce`
+        connection.execute("select pg_notify('holdfast', %s)", [_payload(names)])  # same as the statement `announce`
         connection.execute("commit")
 
     def announce_joined(self, tx: Transaction) -> None:
@@ -265,28 +265,32 @@ class PostgresDialect(Dialect):
             tx.all("announce", names=_payload(tx.notified))
 
     def join(self, caller: Caller) -> tuple[Session, Style]:
-        driver, above = caller.driver, caller.sqlalchemy
+        driver, sqlalchemy = caller.driver, caller.sqlalchemy
         is_psycopg = isinstance(driver, psycopg.Connection | psycopg.AsyncConnection)
         if is_psycopg and driver.pgconn.pipeline_status != psycopg.pq.PipelineStatus.OFF:
-            raise WrongConnection("this connection is in pipeline mode, where answers come late: leave it to submit")
+            raise WrongConnection("this connection is in pipeline mode, which delays results: leave it, then submit")
         match driver:
             case psycopg.Connection():
                 return _Session(driver), "pyformat"
-            case psycopg.AsyncConnection() if above is not None:
+            case psycopg.AsyncConnection() if sqlalchemy is not None:
                 return _AsyncSession(driver), "pyformat"
-            case _ if above is not None and (above.dialect.name, above.dialect.driver) == ("postgresql", "asyncpg"):
-                return SqlAlchemySession(above), "dollar"
+        dialect = None if sqlalchemy is None else sqlalchemy.dialect
+        if dialect is not None and (dialect.name, dialect.driver) == ("postgresql", "asyncpg"):
+            return SqlAlchemySession(sqlalchemy), "dollar"
         return super().join(caller)
 
     def elsewhere(self, ours: Row, theirs: Row) -> str:
         if theirs["name"] != ours["name"]:
-            return f"database {theirs['name']}, the store is {ours['name']}"
+            return f"database {theirs['name']}, but the store uses {ours['name']}"
         if theirs["started_at"] != ours["started_at"]:
-            return f"database {theirs['name']} of another server than the store's"
-        return f"database {theirs['name']}, but does not find the store's tables: its role or search_path differs"
+            return f"database {theirs['name']} on another server than the store's"
+        return f"database {theirs['name']}, but can't see the store's tables: its role or search_path differs"
 
     def enter(self, caller: Caller, session: Session) -> None:
-        """Asked after a statement, with which a driver that begins by itself has begun."""
+        """Raise WrongConnection unless a transaction is open.
+
+        The store has executed a statement before, with which a driver that begins by itself has begun.
+        """
         driver = caller.driver
         if isinstance(driver, psycopg.Connection | psycopg.AsyncConnection):
             is_open = driver.info.transaction_status != psycopg.pq.TransactionStatus.IDLE
@@ -312,7 +316,7 @@ class _Session:
 
 
 class _PooledStatement:
-    """A single statement behind a pooler. A transaction around it, in the same round trip, states its isolation."""
+    """A single statement behind a pooler, in a transaction that sets the isolation in the same round trip."""
 
     def __init__(self, dialect: PostgresDialect, connection: Connection) -> None:
         self._dialect, self._connection = dialect, connection
@@ -334,7 +338,7 @@ class _PooledStatement:
 
 
 class _AsyncSession:
-    """A caller's async psycopg connection, from inside SQLAlchemy's `run_sync`."""
+    """A session on a caller's async psycopg connection, used inside SQLAlchemy's `run_sync`."""
 
     def __init__(self, connection: psycopg.AsyncConnection[tuple[Any, ...]]) -> None:
         self._connection = connection
@@ -355,7 +359,7 @@ class _AsyncSession:
 
 
 def _of_psycopg(error: Exception) -> Exception:
-    """psycopg's error for what asyncpg raised and SQLAlchemy wrapped; any other error as it is."""
+    """Return psycopg's equivalent of an asyncpg error that SQLAlchemy has wrapped; any other error unchanged."""
     original = getattr(error, "orig", None)
     with contextlib.suppress(KeyError):
         return errors.lookup(getattr(original, "sqlstate", None) or "")(str(original))
@@ -363,7 +367,7 @@ def _of_psycopg(error: Exception) -> Exception:
 
 
 def _cursor(connection: Connection) -> psycopg.Cursor[tuple[Any, ...]]:
-    """A cursor with binary results, whatever kind of cursor a caller's connection makes."""
+    """Return a cursor with binary results and plain rows, whatever the cursor class of a caller's connection is."""
     cursor = psycopg.Cursor(connection, row_factory=psycopg.rows.tuple_row)
     cursor.format = psycopg.pq.Format.BINARY
     return cursor
@@ -377,12 +381,12 @@ def _result(cursor: psycopg.Cursor[tuple[Any, ...]]) -> Result:
 
 
 def _set_config(settings: Mapping[str, str]) -> tuple[str, list[str]]:
-    """One statement that sets all of them for the session."""
+    """Return one statement that sets all of these for the session."""
     each = ", ".join("set_config(%s, %s, false)" for _ in settings)
     return f"select {each}", [part for setting in settings.items() for part in setting]
 
 
-@lru_cache(maxsize=4096)  # a batch says the same instant many times
+@lru_cache(maxsize=4096)  # a batch contains the same instant many times
 def _isoformat(value: datetime) -> str:
     return value.isoformat()
 
@@ -392,6 +396,6 @@ def _milliseconds(duration: timedelta) -> int:
 
 
 def _payload(names: set[str]) -> str:
-    """At most what NOTIFY carries; an empty one means: look at everything."""
+    """Return the names as one payload; an empty one, if it would be too long for NOTIFY, stands for all names."""
     text = ",".join(sorted(names))
     return text if len(text) < 4000 else ""

@@ -1,7 +1,7 @@
-"""SQLite: embedded, one writer at a time, many processes on one file.
+"""SQLite: embedded, with one writer at a time and many processes on one file.
 
-Checkpoints are ours to make: versions before 3.51.3 can lose committed pages when a checkpoint overlaps with a commit
-that restarts the log. So no connection checkpoints by itself; `checkpoint` does it while it holds the write lock.
+Holdfast makes the checkpoints itself: versions before 3.51.3 can lose committed pages if a checkpoint overlaps with a
+commit that restarts the log. So automatic checkpoints are off, and `checkpoint` holds the write lock.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("holdfast.store")
 
-LOOK_OFTEN, LOOK_SELDOM = 0.002, 0.020
+LOOK_OFTEN, LOOK_SELDOM = 0.002, 0.020  # seconds between two polls of `data_version`
 PAUSE = timedelta(milliseconds=10)
 ASK_AGAIN = timedelta(milliseconds=1)
-OLDEST = (3, 38, 0)  # our statements use `->>`
+OLDEST = (3, 38, 0)  # the statements use `->>`
 CHECKPOINT_PAGES = 500
-LOOK_AT_SIZE = 4  # commits between two looks at the log's size
+LOOK_AT_SIZE = 4  # commits between two checks of the log's size
 CHECKPOINT_PATIENCE = timedelta(milliseconds=100)
 PAGE = 4096
-LOG_LIMIT = 16 * 1024 * 1024  # bytes that the log keeps when it starts again
+LOG_LIMIT = 16 * 1024 * 1024  # bytes to which the log is truncated when it restarts
 LOG_TOO_LARGE = 64 * 1024 * 1024
 
 
@@ -95,7 +95,7 @@ class SqliteDialect(Dialect):
             connection.execute("pragma temp_store = memory")
             connection.execute("pragma wal_autocheckpoint = 0")
             connection.execute(f"pragma journal_size_limit = {LOG_LIMIT}")
-            connection.execute("select 1 from sqlite_schema").fetchone()  # opens the -wal, and takes our locks
+            connection.execute("select 1 from sqlite_schema").fetchone()  # opens the -wal and takes the locks
         except self.module.Error as error:
             raise self.translate(error) from error
         self.file.opened(connection, before=before)
@@ -105,7 +105,7 @@ class SqliteDialect(Dialect):
         return self.module.connect(str(self.path), check_same_thread=False, isolation_level=None, cached_statements=256)
 
     def _use_wal(self, connection: Any) -> None:
-        """Several processes may turn WAL on at once; SQLite then says 'locked' without waiting."""
+        """Turn on WAL mode. Try again while another process does the same: SQLite then fails without waiting."""
         for left in range(max(1, int(self.busy_timeout / PAUSE)), 0, -1):
             try:
                 connection.execute("pragma journal_mode = wal")
@@ -130,15 +130,16 @@ class SqliteDialect(Dialect):
         return sqlite_sessions.OwnSession(connection)
 
     def _take_write_lock(self, connection: Any, patience: timedelta, own_patience: timedelta | None = None) -> None:
-        """At once: a deferred transaction that upgrades later fails with SQLITE_BUSY however long the timeout is.
+        """Take the write lock at the beginning of a transaction.
 
-        SQLite itself asks again every 100 ms, and among eight busy processes one may then wait for seconds, longer
-        than a lease. Asking every millisecond, none waited for one.
+        A deferred transaction that upgrades later fails with SQLITE_BUSY however long the timeout is. SQLite itself
+        retries every 100 ms, so one of eight busy processes may wait for seconds, longer than a lease. With a retry
+        every millisecond, no process waited for even one second.
         """
         connection.execute("pragma busy_timeout = 0")
         give_up_at = time.monotonic() + patience.total_seconds()
         pause = math.inf if own_patience is None else own_patience.total_seconds()
-        look_at: float | None = None
+        check_at: float | None = None
         try:
             while True:
                 try:
@@ -148,10 +149,10 @@ class SqliteDialect(Dialect):
                     now = time.monotonic()
                     if "locked" not in str(error) or now >= give_up_at:
                         raise
-                    if look_at is None:  # the only thread of a process does not release a lock while it waits here
-                        look_at = now if threading.active_count() == 1 else now + pause
-                    if now >= look_at:
-                        look_at = now + pause
+                    if check_at is None:  # with a single thread, nothing can release this process's own lock
+                        check_at = now if threading.active_count() == 1 else now + pause
+                    if now >= check_at:
+                        check_at = now + pause
                         if self.file.is_being_written_here():
                             raise self._busy(here=True) from error
                     time.sleep(ASK_AGAIN.total_seconds())
@@ -171,15 +172,15 @@ class SqliteDialect(Dialect):
         self.file.check(connection, committed=True)
 
     def committed(self, connection: Any) -> None:
-        """Checkpoint when about 500 pages were written since the last time, by whichever process comes first."""
+        """Checkpoint when about 500 pages were written since the last checkpoint."""
         if self._log.committed(self.file):
             self.checkpoint(connection)
 
     def checkpoint(self, connection: Any) -> None:
-        """Copy the log into the database while we hold the write lock, so that no commit overlaps with it.
+        """Copy the log into the database while holding the write lock, so that no commit overlaps with it.
 
-        The lock is held by one connection and the checkpoint made by another: the one with a transaction may not.
-        PASSIVE waits for no reader; the next commit starts the log again if no reader still needs it.
+        One connection holds the lock and another makes the checkpoint, because a connection with an open transaction
+        can't. PASSIVE waits for no reader; the next commit restarts the log unless a reader still needs it.
         """
         if not self._log.commits or self.file.unsafe is not None or self.file.is_replaced(connection):
             return
@@ -193,11 +194,11 @@ class SqliteDialect(Dialect):
             finally:
                 connection.execute("rollback")
         except (self.module.Error, StoreBusy) as error:
-            log.debug("no checkpoint of %s now: %s", self.path.name, error)
+            log.debug("skipped a checkpoint of %s: %s", self.path.name, error)
             return
         if self._log.checkpointed(pages, copied, self.file.log_size):
             log.warning(
-                "%s-wal has %d MB: a reader that does not end keeps it from starting again",
+                "%s-wal has %d MB: a long-running reader keeps it from restarting",
                 self.path.name,
                 self.file.log_size // 1_000_000,
             )
@@ -224,8 +225,11 @@ class SqliteDialect(Dialect):
             self._listening.release()
 
     def after_fork_in_child(self, inherited: list[Any]) -> None:
-        """Close what is idle. SQLite counts a file's locks per process and copies the count to a child, which takes no
-        locks of its own while an inherited connection is open. The parent's locks keep its `-wal` in place."""
+        """Close the idle connections in the child.
+
+        SQLite counts a file's locks per process, and a child inherits the count. So it would take no locks of its own
+        while an inherited connection is open. The parent's locks keep the `-wal` from being deleted.
+        """
         for connection in (*inherited, *(self._listeners if self._held_for_fork else ())):
             if not connection.in_transaction:
                 connection.close()
@@ -233,7 +237,7 @@ class SqliteDialect(Dialect):
         self._listeners, self._listening = [], threading.Lock()
 
     def translate(self, error: Exception) -> Exception:
-        known = getattr(error, "orig", error)  # what SQLAlchemy has wrapped
+        known = getattr(error, "orig", error)  # the error that SQLAlchemy has wrapped
         if not isinstance(known, self.module.Error):
             return error
         text = str(known)
@@ -250,14 +254,14 @@ class SqliteDialect(Dialect):
         return error
 
     def _busy(self, *, here: bool | None) -> StoreBusy:
-        """`here` says whether a connection of this process has the lock, where that is known."""
+        """Return the error for a locked file; `here` is whether this process has the lock, or None if unknown."""
         if here is False:
             return StoreBusy(f"{self.path.name} is locked by another connection; nothing was written")
         alone = here and threading.active_count() == 1
         return StoreBusy(
             f"{self.path.name} is locked by {'a transaction of this process' if here else 'another connection'}; "
             f"nothing was written. {'It is your own' if alone else 'If it is your own'}: submit inside it with "
-            "using(connection=…), or after its commit (in Django with transaction.on_commit)"
+            "using(connection=…), or after its commit (in Django by transaction.on_commit)"
         )
 
     def about(self, connection: Any) -> About:
@@ -303,21 +307,21 @@ class SqliteDialect(Dialect):
     listens = True
 
     def listen(self, connection: Any, stopping: threading.Event, own: Callable[[], int]) -> Iterator[set[str]]:
-        """`data_version` changes when another connection has committed. Asking takes microseconds.
+        """Poll `data_version`, which changes when another connection commits. A poll takes microseconds.
 
-        It can't tell our process's own commits from others', so while we commit ourselves it is asked less often.
+        It does not distinguish this process's own commits from others', so it is polled less often after own commits.
         """
-        seen, ours, pause = None, own(), LOOK_OFTEN
+        last_version, own_commits, pause = None, own(), LOOK_OFTEN
         self._listeners.append(connection)
         while not stopping.is_set():
-            time.sleep(pause)  # half of what waiting for the event with a time limit costs
+            time.sleep(pause)  # costs half as much as waiting for the event with a timeout
             with self._listening:
                 version = connection.execute("pragma data_version").fetchone()[0]
-            if version == seen:
+            if version == last_version:
                 pause = min(pause * 1.02, LOOK_SELDOM)
                 continue
-            alone = own() == ours
-            seen, ours, pause = version, own(), LOOK_OFTEN if alone else 2 * LOOK_SELDOM
+            by_others = own() == own_commits
+            last_version, own_commits, pause = version, own(), LOOK_OFTEN if by_others else 2 * LOOK_SELDOM
             yield {""}
 
     def join(self, caller: Caller) -> tuple[Session, Style]:
@@ -340,15 +344,16 @@ class SqliteDialect(Dialect):
 
     def _wrong_library(self, other: str) -> WrongSqliteLibrary:
         return WrongSqliteLibrary(
-            f"this connection is of {other}, the store uses {self.module.__name__}: two SQLite libraries in one "
+            f"this connection uses {other}, but the store uses {self.module.__name__}: two SQLite libraries in one "
             "process lose each other's locks. Use one for both: sqlite_module=… of Holdfast, module=… of create_engine"
         )
 
 
 class _Log:
-    """How much was written to the log since the last checkpoint, as far as this process knows.
+    """Estimates how much was written to the log since the last checkpoint.
 
-    SQLite does not tell how many pages a commit wrote, so the last checkpoint's count says how many commits make 500.
+    SQLite does not tell how many pages a commit wrote. So the page count of the last checkpoint is used to estimate how
+    many commits write 500 pages.
     """
 
     def __init__(self) -> None:
@@ -356,28 +361,28 @@ class _Log:
         self._every = 50
         self._left = 0
         self._size = 0
-        self._told = False
+        self._warned = False
 
     def committed(self, file: DatabaseFile) -> bool:
-        """Count a commit; whether a checkpoint is due. Large commits are seen by the size of the log."""
+        """Count a commit and return whether a checkpoint is due. The size of the log reveals large commits."""
         self.commits += 1
         if self.commits >= self._every:
             return True
         return self.commits % LOOK_AT_SIZE == 0 and file.log_size - self._size >= CHECKPOINT_PAGES * PAGE
 
     def checkpointed(self, pages: int, copied: int, size: int) -> bool:
-        """Begin to count anew; whether the log has become too large, which is told once."""
+        """Restart the count. Return True, only once, if the log has become too large."""
         written = max(1, pages - self._left)
         self._every = max(1, min(CHECKPOINT_PAGES, CHECKPOINT_PAGES * self.commits // written))
-        # A log that was copied whole starts again with the next commit, unless a reader still needs it.
+        # A log that was copied completely restarts with the next commit, unless a reader still needs it.
         self.commits, self._left, self._size = 0, 0 if copied == pages else pages, size
         too_large = size > LOG_TOO_LARGE
-        news, self._told = too_large and not self._told, too_large
-        return news
+        warn, self._warned = too_large and not self._warned, too_large
+        return warn
 
 
 def _has_reset_bug(version: tuple[int, ...]) -> bool:
-    """Versions in which a checkpoint beside a commit that restarts the log can lose pages."""
+    """Whether this version can lose pages if a checkpoint overlaps with a commit that restarts the log."""
     return version < (3, 51, 3) and not (3, 44, 6) <= version < (3, 45) and not (3, 50, 7) <= version < (3, 51)
 
 
@@ -389,7 +394,7 @@ def _load(name: str) -> Any:
     if module.sqlite_version_info < OLDEST:
         oldest = ".".join(map(str, OLDEST))
         raise InvalidSetting(
-            f"sqlite_module: {name} has SQLite {module.sqlite_version}, and Holdfast needs {oldest} or newer: "
+            f"sqlite_module: {name} has SQLite {module.sqlite_version}, but Holdfast needs {oldest} or newer: "
             "use a newer Python, or sqlite_module='pysqlite3'"
         )
     return module

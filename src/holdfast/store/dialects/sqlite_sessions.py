@@ -1,7 +1,7 @@
-"""Sessions on SQLite: on a connection of ours, or on a caller's inside its transaction.
+"""SQLite sessions: on the store's own connection, or on a caller's connection inside its transaction.
 
-A driver that "begins by itself" is sqlite3 as it is by default: it begins a transaction before the first row that is
-written, and at no other statement. With `isolation_level=None` or `autocommit=…` (Python 3.12) it does not.
+A driver that "begins by itself" is sqlite3 with its defaults: it begins a transaction before the first statement that
+writes rows, and before no other statement. With `isolation_level=None` or `autocommit=…` (Python 3.12) it does not.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class OwnSession:
 
 
 class JoinedSession(OwnSession):
-    """A caller's connection, which may make rows of its own kind."""
+    """A session on a caller's connection, which ignores the caller's row factory."""
 
     def __init__(self, connection: Any) -> None:
         def execute(text: str, values: object) -> Any:
@@ -42,12 +42,12 @@ class JoinedSession(OwnSession):
 
 
 def library_connection(caller: Caller) -> Any:
-    """The connection of the SQLite library; aiosqlite has it inside its own."""
+    """Return the connection of the SQLite library; aiosqlite wraps it."""
     return getattr(caller.driver, "_conn", caller.driver)
 
 
 def enter(caller: Caller, session: Session) -> None:
-    """See that a transaction is open on the caller's connection, or open it where its driver would."""
+    """Check that a transaction is open on the caller's connection; begin one if the driver begins by itself."""
     begins = _begins_by_itself(caller)
     if not library_connection(caller).in_transaction:
         if not begins:
@@ -72,12 +72,12 @@ def _begins_by_itself(caller: Caller) -> bool:
 
 
 def _commit_no_savepoint(connection: Any) -> None:
-    """Let the release of a savepoint commit nothing, on a SQLAlchemy Connection whose driver begins by itself.
+    """Keep the release of a savepoint from committing, on a SQLAlchemy Connection whose driver begins by itself.
 
-    sqlite3 does not begin before a SAVEPOINT. If that is the first statement, then it is the transaction, and its
-    RELEASE is a commit: a rollback afterwards would undo the caller's later rows, and not the run. SQLite does not tell
-    such a savepoint from one inside a transaction. So we open a second savepoint of the same name before each RELEASE,
-    which ends the second. The first stays open until the caller commits or rolls back.
+    sqlite3 does not begin a transaction before a SAVEPOINT. If the savepoint is the first statement, it is the
+    transaction, and its RELEASE commits: a later rollback would undo the caller's later rows, but not the run. SQLite
+    can't tell such a savepoint from one inside a transaction. So this opens a second savepoint with the same name
+    before each RELEASE, which releases only the second. The first stays open until the caller commits or rolls back.
     """
     from sqlalchemy import event
 

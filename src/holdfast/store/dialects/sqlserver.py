@@ -1,9 +1,9 @@
 """SQL Server 2016 and newer (OPENJSON needs compatibility level 130), with Microsoft's own driver, mssql-python.
 
-A caller's connection, or an engine's, may be one of pyodbc as well: the same DB-API over the same ODBC driver.
+A caller's or an engine's connection may also use pyodbc, which has the same DB-API on top of the same ODBC driver.
 
-Right with READ_COMMITTED_SNAPSHOT on and off. Where rows may be passed by, a statement says so by `readpast`, and adds
-`readcommittedlock`, without which the former is refused where the option is on.
+The statements are correct with READ_COMMITTED_SNAPSHOT on and off. A statement that may skip locked rows uses
+`readpast`, together with `readcommittedlock`: with the option on, SQL Server refuses `readpast` alone.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ from holdfast.support.clock import Clock
 from holdfast.support.errors import InvalidSetting, StoreBusy, StoreRefused, StoreUnavailable, WrongConnection
 
 DRIVERS = ("mssql_python", "pyodbc")
-LOOK_OFTEN, LOOK_SELDOM = 0.05, 1.0
+LOOK_OFTEN, LOOK_SELDOM = 0.05, 1.0  # seconds between two polls
 LOGIN_TIMEOUT = 10
-AGAIN = 3  # how often a statement may meet a duplicate in a caller's transaction
+MAX_TRIES = 3  # how often a statement is tried in a caller's transaction if it meets a duplicate
 
-# Of an error mssql-python tells only a text of its own for each SQLSTATE; the number is nowhere.
+# mssql-python reports only its own text for each SQLSTATE, not the error number.
 STATES = {
     "Integrity constraint violation": "23000",
     "Serialization failure": "40001",
@@ -58,8 +58,8 @@ STATES = {
     "Invalid authorization specification": "28000",
 }
 _UNMAPPED = re.compile(r"SQLSTATE(?: code)?:\s?([0-9A-Z]{5})")
-# States of a connection that is gone (IMC: it broke while idle and could not be made anew), and what the server or the
-# driver says in a state of another meaning.
+# States of a lost connection (IMC: it broke while idle and could not be restored), and messages that the server or the
+# driver sends for a lost connection with other states.
 _GONE = ("08", "IMC", "28", "01002", "HYT01")
 _GONE_TEXTS = (
     "connection is broken",
@@ -117,13 +117,13 @@ class SqlServerDialect(Dialect):
             connection = self._make()
             connection.autocommit = True
             connection.timeout = self._statement_timeout
-            # English, because we know some errors by their words only.
+            # English, because some errors can only be recognised by their message.
             _execute(connection, f"set language us_english; {self._settings(self._busy_timeout)}")
             return connection
         except Exception as error:
             if "Failed to load the driver" in str(error):
                 raise InvalidSetting(
-                    "url: the ODBC driver inside mssql-python misses a library of the system: install libltdl "
+                    "url: the ODBC driver inside mssql-python lacks a system library: install libltdl "
                     "(Debian: libltdl7, Red Hat: libtool-ltdl) and Kerberos (libkrb5-3, krb5-libs)"
                 ) from error
             if _is_refusal(error):
@@ -149,9 +149,9 @@ class SqlServerDialect(Dialect):
         patience: timedelta | None = None,
         own_patience: timedelta | None = None,
     ) -> Session:
-        # `begin transaction`, not the driver's autocommit: after an error that undid the transaction on the server,
-        # our `commit` then fails, where the driver's would pass in silence. And inside a transaction that was left
-        # open, ours would be nested, and its commit none.
+        # Use `begin transaction`, not the driver's autocommit: if an error rolled the transaction back on the server,
+        # this `commit` fails, while the driver's would silently succeed. First end a transaction that was left open:
+        # inside it, a new one would be nested, and its commit would do nothing.
         settings = self._settings(self._busy_timeout if patience is None else patience)
         _execute(connection, f"if @@trancount > 0 rollback transaction; {settings}; begin transaction")
         return _Session(connection)
@@ -170,12 +170,12 @@ class SqlServerDialect(Dialect):
             connection.close()
 
     def translate(self, error: Exception) -> Exception:
-        """By SQLSTATE where it is enough, by the message where it is not (we have set the language to English).
+        """Translate by SQLSTATE, or by the (English) message if the state is ambiguous.
 
-        40001  1205, a deadlock: do it again
-        23000  2601 and 2627 say "duplicate key": someone inserted what was not there a moment ago, do it again;
-               515 names created_at where a queue is bounded and its seats were not counted: do it again
-        HYT00  1222, a lock not given in time, or a statement that took too long; or a login that did: that is another
+        40001  1205, a deadlock: try again
+        23000  2601 and 2627, "duplicate key": another transaction has just inserted the same key, try again;
+               515, created_at is null: a queue is bounded but its capacity was not checked, try again
+        HYT00  1222, a lock or a statement timed out; or a login timed out, which counts as unavailable
         """
         if not _is_driver_error(error):
             return error
@@ -187,7 +187,7 @@ class SqlServerDialect(Dialect):
         if "column 'created_at'" in text:
             return Conflict(NOT_COUNTED)
         if state == "HYT00" or "Lock request time out" in text:
-            return StoreBusy("the database did not give a lock, or an answer, in time; nothing was written")
+            return StoreBusy("a lock was not free in time, or a statement took too long; nothing was written")
         if type(error).__name__ == "DataError":
             return Unstorable(text)
         return error
@@ -202,9 +202,7 @@ class SqlServerDialect(Dialect):
         if row[1] < 130:
             advice.append(f"the database's compatibility level is {row[1]}: 130 or higher is needed")
         if not row[2]:
-            advice.append(
-                "READ_COMMITTED_SNAPSHOT is off: who lists runs or verifies may wait for another's transaction"
-            )
+            advice.append("READ_COMMITTED_SNAPSHOT is off: listing runs and verifying may wait for other transactions")
         driver = type(connection).__module__.partition(".")[0]
         version = mssql_python.__version__ if driver == "mssql_python" else ""
         return About(server=f"SQL Server {row[0]}", driver=f"{driver} {version}".strip(), advice=tuple(advice))
@@ -213,8 +211,8 @@ class SqlServerDialect(Dialect):
         now: datetime = _execute(connection, "select sysutcdatetime()")[0][0][0]
         return now.replace(tzinfo=UTC)
 
-    # As text: an aware datetime would be sent as a datetimeoffset, and indexes on datetime2 be of no use. The `T` is
-    # what OPENJSON reads whatever the language.
+    # Instants are sent as text: an aware datetime would become a datetimeoffset, which can't use indexes on datetime2.
+    # With the `T`, OPENJSON parses them in any language.
 
     def instant(self, value: datetime) -> object:
         return self.instant_text(value)
@@ -228,28 +226,28 @@ class SqlServerDialect(Dialect):
     listens = True
 
     def listen(self, connection: Any, stopping: threading.Event, own: Callable[[], int]) -> Iterator[set[str]]:
-        """Nothing is told by the server, so look often while there is work, and less and less when there is none."""
-        pause, ours = LOOK_OFTEN, own()
+        """Poll often while this process commits, and less often otherwise: the server sends no notifications."""
+        pause, own_commits = LOOK_OFTEN, own()
         while not stopping.wait(pause):
-            if own() != ours:
-                pause, ours = LOOK_OFTEN, own()
+            if own() != own_commits:
+                pause, own_commits = LOOK_OFTEN, own()
             else:
                 pause = min(pause * 2, LOOK_SELDOM)
-            if pause < LOOK_SELDOM:  # from there on the tick is as good
+            if pause < LOOK_SELDOM:  # beyond that, the poll interval of the workers is enough
                 yield {""}
 
     def join(self, caller: Caller) -> tuple[Session, Style]:
-        driver, above = caller.driver, caller.sqlalchemy
+        driver, sqlalchemy = caller.driver, caller.sqlalchemy
         if type(driver).__module__.startswith(DRIVERS) and hasattr(driver, "cursor"):
             return _JoinedSession(driver), "qmark"
-        if above is not None and (above.dialect.name, above.dialect.driver) == ("mssql", "aioodbc"):
-            return SqlAlchemySession(above), "qmark"
+        if sqlalchemy is not None and (sqlalchemy.dialect.name, sqlalchemy.dialect.driver) == ("mssql", "aioodbc"):
+            return SqlAlchemySession(sqlalchemy), "qmark"
         return super().join(caller)
 
     def elsewhere(self, ours: Row, theirs: Row) -> str:
         if (theirs["server"], theirs["name"]) == (ours["server"], ours["name"]):
-            return f"database {theirs['name']}, but does not find the store's tables: its user or schema differs"
-        return f"database {theirs['name']} of {theirs['server']}, the store is {ours['name']} of {ours['server']}"
+            return f"database {theirs['name']}, but can't see the store's tables: its user or schema differs"
+        return f"database {theirs['name']} on {theirs['server']}, but the store uses {ours['name']} on {ours['server']}"
 
     def enter(self, caller: Caller, session: Session) -> None:
         if not session.execute("select @@trancount", None)[0][0][0] and caller.driver.autocommit:
@@ -268,28 +266,28 @@ class _Session:
 
 
 class _JoinedSession(_Session):
-    """A caller's transaction.
+    """A session in a caller's transaction.
 
-    A duplicate there undoes our statement alone: said again, it sees what someone else has committed meanwhile. Unless
-    the caller has set XACT_ABORT: then its transaction is gone, and writing on would be writing outside of it.
+    A duplicate key there undoes only the one statement. Tried again, the statement sees the other transaction's row. If
+    the caller has set XACT_ABORT, its transaction is rolled back, and further writes would be outside of it.
     """
 
     def execute(self, text: str, values: Any) -> Result:
-        for left in range(AGAIN, 0, -1):
+        for left in range(MAX_TRIES, 0, -1):
             try:
                 return super().execute(text, values)
             except Exception as error:
                 if not _is_duplicate(error):
                     raise
                 if left == 1 or _execute(self._connection, "select xact_state()")[0][0][0] != 1:
-                    raise StoreBusy("someone else submits the same run at this moment; try again") from error
+                    raise StoreBusy("another transaction is submitting the same run; try again") from error
         raise AssertionError
 
 
 def connection_string(url: str) -> str:
-    """`mssql://user:password@host:port/database?Option=value` in ODBC's words.
+    """Translate `mssql://user:password@host:port/database?Option=value` into an ODBC connection string.
 
-    Each value stands in braces, so that none can end early and begin another.
+    Each value is in braces, so that it can't end early and inject another option.
     """
     try:
         parts = urlsplit(url)
@@ -298,7 +296,7 @@ def connection_string(url: str) -> str:
         raise InvalidSetting(f"url: {error}") from None
     database = unquote(parts.path.removeprefix("/"))
     if not host or not database:
-        raise InvalidSetting("url: mssql://user:password@host:port/database names a host and a database")
+        raise InvalidSetting("url: give a host and a database: mssql://user:password@host:port/database")
     values = {"Server": f"{unquote(host)},{port}" if port else unquote(host), "Database": database}
     if parts.username:
         values |= {"UID": unquote(parts.username), "PWD": unquote(parts.password or "")}
@@ -311,7 +309,7 @@ def connection_string(url: str) -> str:
     if not {"UID", "Authentication", "Trusted_Connection"} & values.keys():
         values["Trusted_Connection"] = "yes"
     if any("\x00" in value for value in values.values()):
-        raise InvalidSetting("url: a NUL character can't be part of it")
+        raise InvalidSetting("url: it must not contain a NUL character")
     return ";".join(f"{name}={{{value.replace('}', '}}')}}}" for name, value in values.items() if value)
 
 
@@ -336,7 +334,7 @@ def _execute(connection: Any, text: str, values: Any = None) -> Result:
 
 
 def _drain(cursor: Any) -> None:
-    """To the end of the answer: an error may come after the rows of an `output`."""
+    """Read the response to its end: an error may follow the rows of an `output`."""
     while cursor.nextset():
         pass
 
@@ -358,10 +356,10 @@ def _is_refusal(error: Exception) -> bool:
 
 
 def _state(error: Exception) -> str:
-    """The SQLSTATE of a driver's error, or nothing."""
-    if told := STATES.get(getattr(error, "driver_error", "")):
-        return told
-    if found := _UNMAPPED.search(str(error)):
-        return found[1]
+    """Return the SQLSTATE of a driver's error, or an empty text."""
+    if state := STATES.get(getattr(error, "driver_error", "")):
+        return state
+    if match := _UNMAPPED.search(str(error)):
+        return match[1]
     first = error.args[0] if error.args else ""
     return first if isinstance(first, str) and len(first) == 5 else ""  # pyodbc

@@ -1,75 +1,75 @@
--- Artifacts: records of the files that runs made.
+-- Artifacts: records of the files that runs have published.
 
 -- name: insert_artifact
--- An artifact was made; of two that are made at once for one place the later counts.
-insert into holdfast_artifacts (place, run_id, name, attempt, size, sha256, made_at)
-values (:place, :run_id, :name, :attempt, :size, :sha256, :made_at)
-on conflict (place, name) do update
+-- Record an artifact; if two are made at once with the same folder and name, the later one counts.
+insert into holdfast_artifacts (folder, run_id, name, claim, size, sha256, created_at)
+values (:folder, :run_id, :name, :claim, :size, :sha256, :created_at)
+on conflict (folder, name) do update
 set
     run_id = excluded.run_id,
-    attempt = excluded.attempt,
+    claim = excluded.claim,
     size = excluded.size,
     sha256 = excluded.sha256,
-    made_at = excluded.made_at
+    created_at = excluded.created_at
 
 -- name: insert_artifact (sqlserver)
--- An artifact was made.
-insert into holdfast_artifacts (place, run_id, name, attempt, size, sha256, made_at)
-values (:place, :run_id, :name, :attempt, :size, :sha256, :made_at)
+-- Record an artifact.
+insert into holdfast_artifacts (folder, run_id, name, claim, size, sha256, created_at)
+values (:folder, :run_id, :name, :claim, :size, :sha256, :created_at)
 
 -- name: find_artifact
--- One artifact.
+-- Find one artifact.
 select
     run_id,
-    place,
+    folder,
     name,
-    attempt,
+    claim,
     size,
     sha256,
-    made_at
+    created_at
 from holdfast_artifacts
-where place = :place and name = :name
+where folder = :folder and name = :name
 
 -- name: find_artifacts
--- What was made in a range of places, behind a name in the first of them.
+-- Find the artifacts in a range of folders, after a given name in the first folder.
 select
     run_id,
-    place,
+    folder,
     name,
-    attempt,
+    claim,
     size,
     sha256,
-    made_at
+    created_at
 from holdfast_artifacts
-where place >= :first and place < :last and (place > :first or name > :behind)
-order by place, name
+where folder >= :first and folder < :last and (folder > :first or name > :behind)
+order by folder, name
 limit :limit
 
 -- name: read_artifacts
--- A page of artifacts, to check their files.
+-- Read a page of artifacts, to check their files.
 select
     run_id,
-    place,
+    folder,
     name,
-    attempt,
+    claim,
     size,
     sha256,
-    made_at
+    created_at
 from holdfast_artifacts
-where place >= :place and (place > :place or name > :name)
-order by place, name
+where folder >= :folder and (folder > :folder or name > :name)
+order by folder, name
 limit :limit
 
 -- name: adopt_artifact
--- An artifact that is as it must be serves another run too, and is that run's from now on.
+-- Assign an unchanged artifact to another run, which reuses it.
 update holdfast_artifacts
 set
     run_id = :run_id,
-    attempt = :attempt
-where place = :place and name = :name and sha256 = :sha256
+    claim = :claim
+where folder = :folder and name = :name and sha256 = :sha256
 
 -- name: find_root
--- The first of the runs that this one repeats, directly or through others; the run itself if it repeats none.
+-- Find the first of the runs that this one repeats, directly or through others; the run itself if it repeats none.
 with recursive chain (id, again_of, depth) as (
     select
         id,
@@ -114,52 +114,52 @@ order by depth desc
 option (maxrecursion 10000)
 
 -- name: delete_artifact
--- An artifact is made anew.
+-- Delete the record of an artifact that is made again.
 delete from holdfast_artifacts
-where place = :place and name = :name
+where folder = :folder and name = :name
 
 -- name: delete_artifacts_of (sqlite)
--- Some of what these runs have made is no longer kept.
+-- Delete some artifacts of these runs.
 delete from holdfast_artifacts
-where (place, name) in (
+where (folder, name) in (
     select
-        a.place,
+        a.folder,
         a.name
     from holdfast_artifacts as a
     where a.run_id in {ids}
-    order by a.place, a.name
+    order by a.folder, a.name
     limit :limit
 )
-returning run_id, place, name, attempt, size, sha256, made_at
+returning run_id, folder, name, claim, size, sha256, created_at
 
 -- name: delete_artifacts_of (postgres)
--- Locked first, in the order of their keys: two of these never wait for each other.
+-- Lock the rows first, in the order of their keys, so that two of these statements never deadlock.
 with chosen as (
     select
-        place,
+        folder,
         name
     from holdfast_artifacts
     where run_id in {ids}
-    order by place, name
+    order by folder, name
     limit :limit
     for update
 )
 
 delete from holdfast_artifacts as a
 using chosen as c
-where a.place = c.place and a.name = c.name
-returning a.run_id, a.place, a.name, a.attempt, a.size, a.sha256, a.made_at
+where a.folder = c.folder and a.name = c.name
+returning a.run_id, a.folder, a.name, a.claim, a.size, a.sha256, a.created_at
 
 -- name: delete_artifacts_of (sqlserver)
 delete top (:limit) a
 output
     deleted.run_id,
-    deleted.place,
+    deleted.folder,
     deleted.name,
-    deleted.attempt,
+    deleted.claim,
     deleted.size,
     deleted.sha256,
-    deleted.made_at
+    deleted.created_at
 from openjson(:ids) with (id varchar(100) '$') as k
 inner join holdfast_artifacts as a with (rowlock) on a.run_id = k.id collate latin1_general_100_bin2
 {seek}

@@ -1,14 +1,14 @@
--- Builds: made once for each fingerprint and shared. "Asks" are builds requested in a caller's transaction.
+-- Builds: made once for each fingerprint and shared. Build requests are for runs submitted in a caller transaction.
 
 -- name: insert_builds
--- Builds that no one has asked for before; each comes back to whoever is to make it.
+-- Insert new builds and return them. Each is returned only to the transaction that inserted it and submits its run.
 {insert holdfast_builds:
-    job name, scope name, fingerprint code, run_id id, since_at time;
+    job name, scope name, fingerprint code, run_id id, created_at time;
     unless job, scope, fingerprint; returning job, scope, fingerprint}
 
 -- name: find_builds
--- These builds, and how the run of each ended, if it has. `cancelled_id` is the newest of its runs that was cancelled: this
--- one, or the one that it replaced.
+-- Find these builds, and how the run of each ended, if it has. `cancelled_id` is the newest of its runs that was
+-- cancelled: this one, or the one that it replaced.
 select
     b.job,
     b.scope,
@@ -29,7 +29,7 @@ left join holdfast_outcomes as c
         and c.state = 'cancelled'
 
 -- name: get_build
--- A build by its identity.
+-- Find a build by its identity.
 select
     job,
     scope,
@@ -37,8 +37,8 @@ select
     run_id,
     state,
     stale_at,
-    because,
-    since_at,
+    reason,
+    created_at,
     holder,
     started_at,
     finished_at,
@@ -46,11 +46,11 @@ select
     error,
     result,
     waiting
-from holdfast_build
+from holdfast_build_view
 where job = :job and scope = :scope and fingerprint = :fingerprint
 
 -- name: list_builds
--- The newest makings first.
+-- List builds, those with the newest runs first.
 select
     job,
     scope,
@@ -58,8 +58,8 @@ select
     run_id,
     state,
     stale_at,
-    because,
-    since_at,
+    reason,
+    created_at,
     holder,
     started_at,
     finished_at,
@@ -67,7 +67,7 @@ select
     error,
     result,
     waiting
-from holdfast_build
+from holdfast_build_view
 where
     run_id < :before
     and (cast(:state as varchar(20)) is null or state = :state)
@@ -78,7 +78,7 @@ order by run_id desc
 limit :limit
 
 -- name: find_builds_of
--- Builds of one job and one fingerprint, and the build that this run makes.
+-- Find the builds of one job and fingerprint, and the build that this run makes.
 select
     job,
     scope,
@@ -87,13 +87,14 @@ from holdfast_builds
 where (job = :job and fingerprint = :fingerprint) or run_id = :run_id
 
 -- name: replace_builds (sqlite)
--- Let another run make these builds, if the one that we saw still stands there; each comes back to whoever replaced it.
+-- Let other runs make these builds, unless their runs have been replaced meanwhile. Each build is returned only to the
+-- transaction that replaced its run.
 update holdfast_builds
 set
     run_id = r.value ->> 'run_id',
     stale_at = null,
-    because = null,
-    since_at = r.value ->> 'since_at'
+    reason = null,
+    created_at = r.value ->> 'created_at'
 from json_each(:rows) as r
 where
     holdfast_builds.job = r.value ->> 'job'
@@ -103,15 +104,15 @@ where
 returning job, scope, fingerprint
 
 -- name: replace_builds (postgres)
--- Locked first, in the order of their keys: two of these never wait for each other.
+-- Lock the rows first, in the order of their keys, so that two of these statements never deadlock.
 with locked as (
     select
         b.job,
         b.scope,
         b.fingerprint,
         r.run_id,
-        r.since_at
-    from json_to_recordset(cast(:rows as json)) as r (job text, scope text, fingerprint text, run_id text, old_id text, since_at timestamptz)
+        r.created_at
+    from json_to_recordset(cast(:rows as json)) as r (job text, scope text, fingerprint text, run_id text, old_id text, created_at timestamptz)
     inner join holdfast_builds as b
         on
             b.job = r.job
@@ -129,8 +130,8 @@ update holdfast_builds as b
 set
     run_id = locked.run_id,
     stale_at = null,
-    because = null,
-    since_at = locked.since_at
+    reason = null,
+    created_at = locked.created_at
 from locked
 where b.job = locked.job and b.scope = locked.scope and b.fingerprint = locked.fingerprint
 returning b.job, b.scope, b.fingerprint
@@ -140,8 +141,8 @@ update b
 set
     run_id = r.run_id,
     stale_at = null,
-    because = null,
-    since_at = r.since_at
+    reason = null,
+    created_at = r.created_at
 output
     inserted.job,
     inserted.scope,
@@ -152,7 +153,7 @@ from openjson(:rows) with (
     fingerprint varchar(1000),
     run_id varchar(100),
     old_id varchar(100),
-    since_at datetime2(6)
+    created_at datetime2(6)
 ) as r
 inner join holdfast_builds as b with (rowlock)
     on
@@ -163,11 +164,11 @@ inner join holdfast_builds as b with (rowlock)
 {seek}
 
 -- name: invalidate_build
--- What was made is not good any more; why it was first called so stays.
+-- Mark builds as stale; the first reason stays.
 update holdfast_builds
 set
     stale_at = :now,
-    because = :because
+    reason = :reason
 where
     job = :job
     and scope = :scope
@@ -176,35 +177,36 @@ where
     and stale_at is null
 
 -- name: count_uses (sqlite)
--- How many runs needed each of these, among the newest that needed anything: so much is read, whatever there is.
+-- Count the runs that depended on each of these, among the newest `limit` runs with dependencies. The limit bounds how
+-- much is read.
 select
     n.value as run_id,
     count(distinct r.id) as uses
 from (
-    select id, needed
+    select id, depends_on
     from holdfast_runs
-    where needed is not null
+    where depends_on is not null
     order by id desc
     limit :limit
 ) as r
-inner join json_each(case when json_valid(r.needed) then r.needed else '[]' end) as n
+inner join json_each(case when json_valid(r.depends_on) then r.depends_on else '[]' end) as n
 where n.value in {ids}
 group by n.value
 
 -- name: count_uses (postgres)
--- A text that is no array counts as an empty one.
+-- A text that is not an array counts as an empty one.
 select
     n.run_id,
     count(distinct r.id) as uses
 from (
-    select id, needed
+    select id, depends_on
     from holdfast_runs
-    where needed is not null
+    where depends_on is not null
     order by id desc
     limit :limit
 ) as r
 cross join lateral json_array_elements_text(
-    case json_typeof(holdfast_json(r.needed)) when 'array' then holdfast_json(r.needed) else cast('[]' as json) end
+    case json_typeof(holdfast_json(r.depends_on)) when 'array' then holdfast_json(r.depends_on) else cast('[]' as json) end
 ) as n (run_id)
 where n.run_id in {ids}
 group by n.run_id
@@ -214,22 +216,22 @@ select
     n.run_id,
     count(distinct r.id) as uses
 from (
-    select top (:limit) id, needed
+    select top (:limit) id, depends_on
     from holdfast_runs with (readpast, readcommittedlock)
-    where needed is not null
+    where depends_on is not null
     order by id desc
 ) as r
-cross apply openjson(case isjson(r.needed) when 1 then r.needed else '[]' end) with (run_id varchar(100) '$') as n
+cross apply openjson(case isjson(r.depends_on) when 1 then r.depends_on else '[]' end) with (run_id varchar(100) '$') as n
 inner join openjson(:ids) with (id varchar(100) '$') as k on n.run_id collate latin1_general_100_bin2 = k.id collate latin1_general_100_bin2
 group by n.run_id
 
--- name: insert_asks
--- Builds that runs of a caller's transaction need, for an orchestrator to get or create.
-{insert holdfast_asks:
+-- name: insert_build_requests
+-- Insert build requests of runs submitted in a caller transaction; an orchestrator gets or creates the builds.
+{insert holdfast_build_requests:
     run_id id, number int, job name, scope name, fingerprint code, must_succeed int, submission text}
 
--- name: find_asks
--- Builds that an orchestrator has yet to get or create.
+-- name: find_build_requests
+-- Find build requests that an orchestrator has not handled yet.
 select
     a.run_id,
     a.number,
@@ -239,46 +241,46 @@ select
     a.must_succeed,
     a.submission,
     r.created_at
-from holdfast_asks as a {unlocked}
+from holdfast_build_requests as a {unlocked}
 inner join holdfast_runs as r on r.id = a.run_id
 order by
     a.run_id,
     a.number
 limit :limit
 
--- name: find_asks_of
--- The builds that a run asks for and that no orchestrator has given it yet.
+-- name: find_build_requests_of
+-- Find the build requests of a run that no orchestrator has handled yet.
 select
     job,
     scope,
     fingerprint
-from holdfast_asks
+from holdfast_build_requests
 where run_id = :run_id
 order by number
 
--- name: delete_asks (sqlite)
--- These asks have their build; each comes back to whoever removed it, and to no one else.
-delete from holdfast_asks
+-- name: delete_build_requests (sqlite)
+-- Delete handled build requests and return them. Each is returned only to the transaction that deleted it.
+delete from holdfast_build_requests
 where (run_id, number) in (select value ->> 'run_id', value ->> 'number' from json_each(:rows))
 returning run_id, number
 
--- name: delete_asks (postgres)
-delete from holdfast_asks as a
+-- name: delete_build_requests (postgres)
+delete from holdfast_build_requests as a
 using json_to_recordset(cast(:rows as json)) as r (run_id text, number integer)
 where a.run_id = r.run_id and a.number = r.number
 returning a.run_id, a.number
 
--- name: delete_asks (sqlserver)
+-- name: delete_build_requests (sqlserver)
 delete a
 output
     deleted.run_id,
     deleted.number
 from openjson(:rows) with (run_id varchar(100), number int) as r
-inner join holdfast_asks as a with (rowlock)
+inner join holdfast_build_requests as a with (rowlock)
     on a.run_id = r.run_id collate latin1_general_100_bin2 and a.number = r.number
 {seek}
 
--- name: delete_asks_of
--- These runs ask for nothing any more.
-delete from holdfast_asks
+-- name: delete_build_requests_of
+-- Delete all build requests of these runs.
+delete from holdfast_build_requests
 where run_id in {ids}

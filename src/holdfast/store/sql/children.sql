@@ -1,7 +1,7 @@
--- Children: runs submitted by a run, and the requests to stop them when their parent is cancelled.
+-- Children: runs submitted by another run, and the requests to cancel them when their parent does not succeed.
 
 -- name: find_child
--- A run that another one has submitted under this name.
+-- Find the child that a run has submitted under this name.
 select
     id,
     job
@@ -12,7 +12,7 @@ where
     and segment = :name
 
 -- name: find_open_children
--- Children of a run that have not ended and have not been asked to stop.
+-- Find children of a run that have not ended and have not been asked to stop.
 select r.id
 from holdfast_runs as r
 left join holdfast_outcomes as o on o.run_id = r.id
@@ -24,34 +24,34 @@ where
 order by r.id
 limit :limit
 
--- name: insert_stops
--- These ended badly; those that have children are to take them along.
-insert into holdfast_stops (
+-- name: insert_child_cancellations
+-- Request that the children of these runs, which did not succeed, are cancelled.
+insert into holdfast_child_cancellations (
     parent_id,
-    because,
-    since_at
+    reason,
+    created_at
 )
 select
     r.parent_id,
-    r.because,
+    r.reason,
     :now
-from {rows: parent_id id, because text} as r
+from {rows: parent_id id, reason text} as r
 where exists (select 1 from holdfast_runs as c where c.parent_id = r.parent_id)
 on conflict do nothing
 
--- name: insert_stops (sqlserver)
-insert into holdfast_stops (
+-- name: insert_child_cancellations (sqlserver)
+insert into holdfast_child_cancellations (
     parent_id,
-    because,
-    since_at
+    reason,
+    created_at
 )
 select
     r.parent_id,
-    r.because,
+    r.reason,
     :now
 from openjson(:rows) with (
     parent_id varchar(100),
-    because nvarchar(max)
+    reason nvarchar(max)
 ) as r
 where
     exists (
@@ -61,21 +61,21 @@ where
     )
     and not exists (
         select 1
-        from holdfast_stops as s
+        from holdfast_child_cancellations as s
         where s.parent_id = r.parent_id collate latin1_general_100_bin2
     )
 
--- name: find_stops
--- Runs that ended badly and whose children are yet to be stopped.
+-- name: find_child_cancellations
+-- Find runs whose children are still to be cancelled.
 select
     parent_id,
-    because
-from holdfast_stops {sqlserver: with (readpast, updlock, readcommittedlock)}
+    reason
+from holdfast_child_cancellations {sqlserver: with (readpast, updlock, readcommittedlock)}
 order by parent_id
 limit :limit
 {postgres: for update skip locked}
 
--- name: delete_stop
--- None of its children is left to be stopped.
-delete from holdfast_stops
+-- name: delete_child_cancellation
+-- Delete a request: no child is left to cancel.
+delete from holdfast_child_cancellations
 where parent_id = :parent_id

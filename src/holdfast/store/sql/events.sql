@@ -1,16 +1,16 @@
--- Events: what was recorded of a run, in order; and the signs by which a page notices that something changed.
+-- Events: recorded events of runs, in order; and markers that tell a page that something has changed.
 
 -- name: insert_events
--- Record what happened.
-{insert holdfast_events: run_id id, kind name, attempt int, data text, happened_at time}
+-- Insert events.
+{insert holdfast_events: run_id id, kind name, claim int, data text, happened_at time}
 
 -- name: find_events
--- What was recorded of a run.
+-- Read the events of a run.
 select
     id,
     run_id,
     kind,
-    attempt,
+    claim,
     data,
     happened_at
 from holdfast_events
@@ -19,13 +19,13 @@ order by id
 limit :limit
 
 -- name: find_all_events (sqlite)
--- What was recorded after that, of all runs: those of a kind that is wanted, and the last that was looked at.
+-- Read events of all runs after a cursor. Returns those of the wanted kinds and the last one examined.
 select
     c.id,
     0 as tx,
     c.run_id,
     c.kind,
-    c.attempt,
+    c.claim,
     c.data,
     c.happened_at,
     c.wanted
@@ -34,7 +34,7 @@ from (
         e.id,
         e.run_id,
         e.kind,
-        e.attempt,
+        e.claim,
         e.data,
         e.happened_at,
         case when :kinds is null or e.kind in {kinds} then 1 else 0 end as wanted,
@@ -45,7 +45,7 @@ from (
             id,
             run_id,
             kind,
-            attempt,
+            claim,
             data,
             happened_at
         from holdfast_events
@@ -59,14 +59,14 @@ order by c.id
 limit :limit
 
 -- name: find_all_events (postgres)
--- Numbers are given before the commit: what was written since the oldest transaction that is still open waits for
--- it.
+-- Event numbers are assigned before the commit. So events that are newer than the oldest open transaction are left out
+-- until it ends.
 select
     c.id,
     c.tx,
     c.run_id,
     c.kind,
-    c.attempt,
+    c.claim,
     c.data,
     c.happened_at,
     c.wanted
@@ -76,7 +76,7 @@ from (
         e.tx,
         e.run_id,
         e.kind,
-        e.attempt,
+        e.claim,
         e.data,
         e.happened_at,
         case
@@ -95,7 +95,7 @@ from (
             tx,
             run_id,
             kind,
-            attempt,
+            claim,
             data,
             happened_at
         from holdfast_events
@@ -115,14 +115,14 @@ order by
 limit :limit
 
 -- name: find_all_events (sqlserver)
--- Numbers are given before the commit: what was written since the oldest transaction that is still open waits for
--- it.
+-- Event numbers are assigned before the commit. So events that are newer than the oldest open transaction are left out
+-- until it ends.
 select top (:limit)
     c.id,
     c.tx,
     c.run_id,
     c.kind,
-    c.attempt,
+    c.claim,
     c.data,
     c.happened_at,
     c.wanted
@@ -132,7 +132,7 @@ from (
         cast(e.tx as bigint) as tx,
         e.run_id,
         e.kind,
-        e.attempt,
+        e.claim,
         e.data,
         e.happened_at,
         case
@@ -148,7 +148,7 @@ from (
             tx,
             run_id,
             kind,
-            attempt,
+            claim,
             data,
             happened_at
         from holdfast_events with (readpast, readcommittedlock)
@@ -163,7 +163,7 @@ where c.wanted = 1 or c.number = c.searched
 order by c.number
 
 -- name: find_events_end (sqlite)
--- Where what will be recorded from now on begins.
+-- Return the cursor after which new events will be recorded.
 select
     0 as tx,
     coalesce(max(id), 0) as id
@@ -180,12 +180,12 @@ select
     0 as id
 
 -- name: find_last_events
--- What was recorded of a run, the newest first.
+-- Read the events of a run, the newest first.
 select
     id,
     run_id,
     kind,
-    attempt,
+    claim,
     data,
     happened_at
 from holdfast_events
@@ -193,8 +193,8 @@ where run_id = :run_id and id < :before
 order by id desc
 limit :limit
 
--- name: find_marks
--- What of these runs changes when there is news of them.
+-- name: find_run_markers
+-- Return a marker for each of these runs that changes when the run does.
 select
     v.id,
     (
@@ -203,20 +203,20 @@ select
         where e.run_id = v.id
     ) as event,
     (
-        select concat(s.attempt, ' ', s.number)
+        select concat(s.claim, ' ', s.number)
         from holdfast_steps as s
         where s.run_id = v.id
         order by
-            s.attempt desc,
+            s.claim desc,
             s.number desc
         limit 1
     ) as step,
     v.place,
-    v.attempt
-from holdfast_run as v
+    v.claim
+from holdfast_run_view as v
 where v.id in {ids}
 
--- name: find_marks (sqlite)
+-- name: find_run_markers (sqlite)
 -- SQLite 3.40 has no concat().
 select
     v.id,
@@ -226,21 +226,21 @@ select
         where e.run_id = v.id
     ) as event,
     (
-        select s.attempt || ' ' || s.number
+        select s.claim || ' ' || s.number
         from holdfast_steps as s
         where s.run_id = v.id
         order by
-            s.attempt desc,
+            s.claim desc,
             s.number desc
         limit 1
     ) as step,
     v.place,
-    v.attempt
-from holdfast_run as v
+    v.claim
+from holdfast_run_view as v
 where v.id in {ids}
 
--- name: find_signs
--- What is another one whenever a run was submitted, began or ended, something was recorded, or a worker spoke.
+-- name: find_change_markers
+-- Return values that change when a run is submitted, starts or ends, an event is recorded, or a worker reports.
 select
     (select max(id) from holdfast_runs) as run_id,
     (select max(id) from holdfast_events) as event_id,
@@ -251,20 +251,20 @@ select
     (select max(finished_at) from holdfast_outcomes where state = 'cancelled') as cancelled_at,
     (select max(finished_at) from holdfast_outcomes where state = 'timed_out') as timed_out_at,
     (select count(*) from holdfast_workers) as workers,
-    (select max(seen_at) from holdfast_workers) as seen_at
+    (select max(last_seen_at) from holdfast_workers) as last_seen_at
 
--- name: find_operations
--- What operators did, the newest first.
+-- name: find_audit_entries
+-- Read the audit entries, the newest first.
 select
     id,
     run_id,
     data,
     happened_at
 from holdfast_events {unlocked}
-where kind = 'OPERATED' and id < :before
+where kind = 'OPERATOR_ACTION' and id < :before
 order by id desc
 limit :limit
 
 -- name: announce (postgres)
--- Wake other processes when this is committed.
+-- Notify other processes when this transaction commits.
 select pg_notify('holdfast', :names)

@@ -1,40 +1,40 @@
--- Gauges ("samples") of how much is ready, running and waiting, over time; and the counters.
+-- Gauges: how many runs are ready, running and waiting, sampled once a minute; and the counters.
 
--- name: insert_sample
--- Take this minute's sample, unless someone has.
-insert into holdfast_samples (minute_at, waiting, running, oldest)
+-- name: insert_gauge
+-- Insert the gauges of this minute, unless another process has.
+insert into holdfast_gauges (minute_at, waiting, running, oldest)
 values (:minute_at, :waiting, :running, :oldest)
 on conflict do nothing
 
--- name: insert_sample (sqlserver)
-insert into holdfast_samples (minute_at, waiting, running, oldest)
+-- name: insert_gauge (sqlserver)
+insert into holdfast_gauges (minute_at, waiting, running, oldest)
 select
     cast(:minute_at as datetime2(6)),
     cast(:waiting as bigint),
     cast(:running as bigint),
     cast(:oldest as bigint)
-where not exists (select 1 from holdfast_samples where minute_at = :minute_at)
+where not exists (select 1 from holdfast_gauges where minute_at = :minute_at)
 
--- name: find_samples
--- The newest samples since then.
+-- name: find_gauges
+-- Read the newest gauges since a given time.
 select
     minute_at,
     waiting,
     running,
     oldest
-from holdfast_samples
+from holdfast_gauges
 where minute_at >= :since
 order by minute_at desc
 limit :limit
 
--- name: delete_old_samples
--- Old samples are no longer kept.
-delete from holdfast_samples
+-- name: delete_old_gauges
+-- Delete old gauges.
+delete from holdfast_gauges
 where minute_at < :before
 
 -- name: count_ready
--- How much of each queue is ready, counted up to a limit, and which of it is the oldest. The queues are found one from
--- the one before it, by the index.
+-- Count the ready runs of each queue, up to a limit, and find the oldest. Each queue is found from the one before it, by
+-- the index.
 with recursive named (name) as (
     select min(queue) from holdfast_ready
     union all
@@ -50,7 +50,7 @@ few as (
     limit :queues
 )
 
--- Between, not equal: so the order is one that only the queue's own index has.
+-- Use `between` instead of `=`: only the queue's own index provides this order.
 select
     f.name as queue,
     (
@@ -111,7 +111,7 @@ where f.name is not null
 option (maxrecursion 0)
 
 -- name: count_running
--- How many runs of each queue are running: never more than the workers have places.
+-- Count the running runs of each queue; there are never more than the concurrency of all workers.
 select
     queue,
     count(*) as runs
@@ -119,7 +119,7 @@ from holdfast_leases
 group by queue
 
 -- name: count_waits
--- Of the oldest that wait, as many as asked for: how many are in each queue.
+-- Count the waiting runs of each queue, among the oldest `limit` of all.
 select
     w.queue,
     count(*) as runs,
@@ -135,18 +135,18 @@ from (
 group by w.queue
 
 -- name: insert_counters
--- Counters that no one has used yet begin at nothing.
+-- Create counters that are used for the first time.
 {insert holdfast_counters: name name, label name, value = 0; unless name, label}
 
 -- name: set_counters
--- Count so many more.
+-- Add to counters.
 update holdfast_counters as o
 set value = o.value + r.count
 from {rows: name name, label name, count bigint} as r
 where o.name = r.name and o.label = r.label
 
 -- name: list_counters
--- What no row proves, counted.
+-- List the counters.
 select
     name,
     label,

@@ -1,28 +1,27 @@
--- Leases: which worker runs which run, until when, and whether it was asked to stop. With the places of a queue that
--- limits its concurrency.
+-- Leases: which worker executes which run, until when, and whether the run is to be cancelled. Also the concurrency
+-- permits of queues whose concurrency is limited.
 
 -- name: insert_leases
--- Claim, second half: a run whose key, or whose place in its queue, someone else has is left out.
+-- Claim, second half: insert the leases, except those whose key lock or concurrency permit another lease has.
 {insert holdfast_leases:
-    run_id id, job name, queue name, rank int, run_key name, attempt int, tries int, takeovers int, key_limit int,
-    number int, place int, holder = :holder, started_at = :now, expires_at time, deadline_at time;
+    run_id id, job name, queue name, rank int, run_key name, claim int, attempt int, takeovers int, key_limit int,
+    key_number int, permit int, holder = :holder, started_at = :now, expires_at time, deadline_at time;
     unless run_id; returning run_id}
 
 -- name: insert_leases (sqlserver)
--- Claim, second half: a run whose key, or whose place in its queue, someone
--- else has is left out.
+-- Claim, second half: insert the leases, except those whose key lock or concurrency permit another lease has.
 insert into holdfast_leases (
     run_id,
     job,
     queue,
     rank,
     run_key,
+    claim,
     attempt,
-    tries,
     takeovers,
     key_limit,
-    number,
-    place,
+    key_number,
+    permit,
     holder,
     started_at,
     expires_at,
@@ -35,12 +34,12 @@ select
     r.queue,
     r.rank,
     r.run_key,
+    r.claim,
     r.attempt,
-    r.tries,
     r.takeovers,
     r.key_limit,
-    r.number,
-    r.place,
+    r.key_number,
+    r.permit,
     :holder,
     :now,
     r.expires_at,
@@ -52,18 +51,18 @@ from (
         s.queue,
         s.rank,
         s.run_key collate latin1_general_100_bin2 as run_key,
+        s.claim,
         s.attempt,
-        s.tries,
         s.takeovers,
         s.key_limit,
-        s.number,
-        s.place,
+        s.key_number,
+        s.permit,
         s.expires_at,
         s.deadline_at,
         row_number() over (
             partition by
                 s.run_key collate latin1_general_100_bin2,
-                s.number,
+                s.key_number,
                 case when s.run_key is null then s.run_id end
             order by s.run_id collate latin1_general_100_bin2
         ) as turn
@@ -73,12 +72,12 @@ from (
         queue nvarchar(1000),
         rank int,
         run_key nvarchar(1000),
+        claim int,
         attempt int,
-        tries int,
         takeovers int,
         key_limit int,
-        number int,
-        place int,
+        key_number int,
+        permit int,
         expires_at datetime2(6),
         deadline_at datetime2(6)
     ) as s
@@ -89,44 +88,44 @@ where
     and not exists (
         select 1
         from holdfast_leases as l
-        where l.run_key = r.run_key and l.run_key is not null and l.number = r.number
+        where l.run_key = r.run_key and l.run_key is not null and l.key_number = r.key_number
     )
     and not exists (
         select 1
         from holdfast_leases as l
-        where l.queue = r.queue collate latin1_general_100_bin2 and l.place = r.place and l.place is not null
+        where l.queue = r.queue collate latin1_general_100_bin2 and l.permit = r.permit and l.permit is not null
     )
 
 -- name: guard_leases
--- Which of these leases are still ours; they stay so until this transaction ends.
+-- Find which of these leases this worker still holds, and lock them until this transaction ends.
 select
     l.run_id,
-    l.attempt
-from {rows: run_id id, attempt int} as r
+    l.claim
+from {rows: run_id id, claim int} as r
 inner join holdfast_leases as l
     on
         l.run_id = r.run_id
-        and l.attempt = r.attempt
+        and l.claim = r.claim
         and l.holder = :holder
 {postgres: order by l.run_id for key share of l}
 
 -- name: guard_leases (sqlserver)
--- Which of these leases are still ours; they stay so until this transaction ends, because they are written.
+-- Find which of these leases this worker still holds, and lock them until this transaction ends, by an update.
 update l
 set holder = l.holder
 output
     inserted.run_id,
-    inserted.attempt
-from openjson(:rows) with (run_id varchar(100), attempt int) as r
+    inserted.claim
+from openjson(:rows) with (run_id varchar(100), claim int) as r
 inner join holdfast_leases as l with (rowlock)
     on
         l.run_id = r.run_id collate latin1_general_100_bin2
-        and l.attempt = r.attempt
+        and l.claim = r.claim
 where l.holder = :holder
 {seek}
 
 -- name: renew_leases (sqlite)
--- Extend our own leases, which no longer count as expired; cancel requests come back with them.
+-- Extend this worker's leases and remove their mark as expired; returns requests to cancel.
 update holdfast_leases
 set
     expires_at = r.value ->> 'expires_at',
@@ -134,21 +133,21 @@ set
 from json_each(:rows) as r
 where
     holdfast_leases.run_id = r.value ->> 'run_id'
-    and holdfast_leases.attempt = r.value ->> 'attempt'
+    and holdfast_leases.claim = r.value ->> 'claim'
     and holdfast_leases.holder = :holder
-returning run_id, attempt, cancel_requested_at, cancel_reason
+returning run_id, claim, cancel_requested_at, cancel_reason
 
 -- name: renew_leases (postgres)
--- Locked first, in the order of their keys: two of these never wait for each other.
+-- Lock the rows first, in the order of their keys, so that two of these statements never deadlock.
 with locked as (
     select
         l.run_id,
         r.expires_at
-    from json_to_recordset(cast(:rows as json)) as r (run_id text, attempt integer, expires_at timestamptz)
+    from json_to_recordset(cast(:rows as json)) as r (run_id text, claim integer, expires_at timestamptz)
     inner join holdfast_leases as l
         on
             l.run_id = r.run_id
-            and l.attempt = r.attempt
+            and l.claim = r.claim
             and l.holder = :holder
     order by l.run_id
     for no key update of l
@@ -160,7 +159,7 @@ set
     expired_seen_at = null
 from locked
 where l.run_id = locked.run_id
-returning l.run_id, l.attempt, l.cancel_requested_at, l.cancel_reason
+returning l.run_id, l.claim, l.cancel_requested_at, l.cancel_reason
 
 -- name: renew_leases (sqlserver)
 update l
@@ -169,19 +168,19 @@ set
     expired_seen_at = null
 output
     inserted.run_id,
-    inserted.attempt,
+    inserted.claim,
     inserted.cancel_requested_at,
     inserted.cancel_reason
-from openjson(:rows) with (run_id varchar(100), attempt int, expires_at datetime2(6)) as r
+from openjson(:rows) with (run_id varchar(100), claim int, expires_at datetime2(6)) as r
 inner join holdfast_leases as l with (rowlock)
     on
         l.run_id = r.run_id collate latin1_general_100_bin2
-        and l.attempt = r.attempt
+        and l.claim = r.claim
 where l.holder = :holder
 {seek}
 
 -- name: delete_leases (sqlite)
--- Give up our own leases: the rows that come back are ours to move, the others are lost.
+-- Delete this worker's leases and return them. A lease that is not returned is lost.
 delete from holdfast_leases
 where run_id in (
     select l.run_id
@@ -189,20 +188,20 @@ where run_id in (
     cross join holdfast_leases as l
     where
         l.run_id = r.value ->> 'run_id'
-        and l.attempt = r.value ->> 'attempt'
+        and l.claim = r.value ->> 'claim'
         and l.holder = :holder
 )
 returning run_id, cancel_requested_at, cancel_reason
 
 -- name: delete_leases (postgres)
--- Locked first, in the order of their keys: two of these never wait for each other.
+-- Lock the rows first, in the order of their keys, so that two of these statements never deadlock.
 with locked as (
     select l.run_id
-    from json_to_recordset(cast(:rows as json)) as r (run_id text, attempt integer)
+    from json_to_recordset(cast(:rows as json)) as r (run_id text, claim integer)
     inner join holdfast_leases as l
         on
             l.run_id = r.run_id
-            and l.attempt = r.attempt
+            and l.claim = r.claim
             and l.holder = :holder
     order by l.run_id
     for update of l
@@ -221,8 +220,8 @@ output
     deleted.queue,
     deleted.rank,
     deleted.run_key,
+    deleted.claim,
     deleted.attempt,
-    deleted.tries,
     deleted.takeovers,
     deleted.holder,
     deleted.started_at,
@@ -230,16 +229,16 @@ output
     deleted.deadline_at,
     deleted.cancel_requested_at,
     deleted.cancel_reason
-from openjson(:rows) with (run_id varchar(100), attempt int) as r
+from openjson(:rows) with (run_id varchar(100), claim int) as r
 inner join holdfast_leases as l with (rowlock)
     on
         l.run_id = r.run_id collate latin1_general_100_bin2
-        and l.attempt = r.attempt
+        and l.claim = r.claim
 where l.holder = :holder
 {seek}
 
 -- name: mark_expired (sqlite)
--- Note when leases were first seen expired.
+-- Record when leases were first seen expired.
 update holdfast_leases
 set expired_seen_at = :now
 where run_id in (
@@ -251,7 +250,7 @@ where run_id in (
 )
 
 -- name: mark_expired (postgres)
--- Chosen in a CTE: PostgreSQL may evaluate a subquery of `in` again, and lock more rows than `limit` says.
+-- Choose the rows in a CTE: PostgreSQL may evaluate a subquery of `in` again, and lock more rows than `limit`.
 with unmarked as (
     select run_id
     from holdfast_leases
@@ -280,9 +279,9 @@ where l.expires_at < :now and l.expired_seen_at is null
 {seek}
 
 -- name: find_expired
--- Leases that were seen expired before a given time and have not been renewed since, with their runs' policies.
+-- Find leases that were seen expired before a given time and have not been renewed since, with their runs' policies.
 select
-    l.run_id, l.job, l.queue, l.rank, l.run_key, l.attempt, l.tries, l.takeovers, l.key_limit, l.number, l.place, l.holder, l.started_at, l.expires_at, l.deadline_at, l.cancel_requested_at, l.cancel_reason,
+    l.run_id, l.job, l.queue, l.rank, l.run_key, l.claim, l.attempt, l.takeovers, l.key_limit, l.key_number, l.permit, l.holder, l.started_at, l.expires_at, l.deadline_at, l.cancel_requested_at, l.cancel_reason,
     r.policy, r.kind
 from holdfast_leases as l
 inner join holdfast_runs as r on r.id = l.run_id
@@ -292,8 +291,8 @@ limit :limit
 {postgres: for update of l skip locked}
 
 -- name: find_expired (sqlserver)
--- The update changes nothing: it locks the rows until this transaction ends, so that no request to cancel comes in
--- between.
+-- The update changes nothing: it locks the rows until this transaction ends, so that no request to cancel is added
+-- meanwhile.
 update l
 set holder = l.holder
 output
@@ -302,12 +301,12 @@ output
     inserted.queue,
     inserted.rank,
     inserted.run_key,
+    inserted.claim,
     inserted.attempt,
-    inserted.tries,
     inserted.takeovers,
     inserted.key_limit,
-    inserted.number,
-    inserted.place,
+    inserted.key_number,
+    inserted.permit,
     inserted.holder,
     inserted.started_at,
     inserted.expires_at,
@@ -328,7 +327,7 @@ where l.expired_seen_at <= :seen_before
 {seek}
 
 -- name: delete_expired (sqlite)
--- Take leases away, if they are still as we saw them.
+-- Remove expired leases that have not changed since they were read.
 delete from holdfast_leases
 where run_id in (
     select l.run_id
@@ -336,15 +335,15 @@ where run_id in (
     cross join holdfast_leases as l
     where
         l.run_id = r.value ->> 'run_id'
-        and l.attempt = r.value ->> 'attempt'
+        and l.claim = r.value ->> 'claim'
         and l.expires_at = r.value ->> 'expires_at'
 )
 returning run_id, cancel_requested_at, cancel_reason
 
 -- name: delete_expired (postgres)
 delete from holdfast_leases as l
-using json_to_recordset(cast(:rows as json)) as r (run_id text, attempt integer, expires_at timestamptz)
-where l.run_id = r.run_id and l.attempt = r.attempt and l.expires_at = r.expires_at
+using json_to_recordset(cast(:rows as json)) as r (run_id text, claim integer, expires_at timestamptz)
+where l.run_id = r.run_id and l.claim = r.claim and l.expires_at = r.expires_at
 returning l.run_id, l.cancel_requested_at, l.cancel_reason
 
 -- name: delete_expired (sqlserver)
@@ -353,16 +352,16 @@ output
     deleted.run_id,
     deleted.cancel_requested_at,
     deleted.cancel_reason
-from openjson(:rows) with (run_id varchar(100), attempt int, expires_at datetime2(6)) as r
+from openjson(:rows) with (run_id varchar(100), claim int, expires_at datetime2(6)) as r
 inner join holdfast_leases as l with (rowlock)
     on
         l.run_id = r.run_id collate latin1_general_100_bin2
-        and l.attempt = r.attempt
+        and l.claim = r.claim
         and l.expires_at = r.expires_at
 {seek}
 
 -- name: request_cancels (sqlite)
--- Ask whoever runs these to stop; the first request counts.
+-- Request that these running runs stop; the first request counts.
 update holdfast_leases
 set
     cancel_reason = coalesce(cancel_reason, :reason),
@@ -371,8 +370,8 @@ where run_id in {ids}
 returning run_id
 
 -- name: request_cancels (postgres)
--- Whoever writes events of a run has shared its lease: taking it for ourselves keeps the numbers of events in the
--- order of the commits.
+-- A transaction that writes events of a run has a shared lock on its lease. The exclusive lock here keeps the numbers of
+-- events in the order of the commits.
 with locked as (
     select run_id
     from holdfast_leases
@@ -399,43 +398,43 @@ inner join holdfast_leases as l with (rowlock) on l.run_id = k.id collate latin1
 {seek}
 
 -- name: find_cancels
--- Which of our runs were asked to stop.
+-- Find which of this worker's runs were asked to stop.
 select
     run_id,
-    attempt,
+    claim,
     cancel_reason
 from holdfast_leases
 where holder = :holder and cancel_requested_at is not null
 
--- name: find_attempts
--- Which attempts of these runs hold a lease.
+-- name: find_claims
+-- Find which claims of these runs hold a lease.
 select
     run_id,
-    attempt,
+    claim,
     holder
 from holdfast_leases
 where run_id in {ids}
 
 -- name: find_leases_of
--- What this worker holds, as the database sees it.
-select run_id, job, queue, rank, run_key, attempt, tries, takeovers, key_limit, number, place, holder, started_at, expires_at, deadline_at, cancel_requested_at, cancel_reason, expired_seen_at
+-- Find the leases of this worker in the database.
+select run_id, job, queue, rank, run_key, claim, attempt, takeovers, key_limit, key_number, permit, holder, started_at, expires_at, deadline_at, cancel_requested_at, cancel_reason, expired_seen_at
 from holdfast_leases
 where holder = :holder
 order by run_id
 
 -- name: find_key_leases
--- Which of these keys and numbers stand under a lease.
+-- Find which of these keys and numbers a lease has.
 select
     l.run_key,
-    l.number
-from {rows: run_key name, number int} as r
-inner join holdfast_leases as l on l.run_key = r.run_key and l.number = r.number
+    l.key_number
+from {rows: run_key name, key_number int} as r
+inner join holdfast_leases as l on l.run_key = r.run_key and l.key_number = r.key_number
 where l.run_key is not null
 
 -- name: find_all_leases
--- Every lease there is, and what to do about it.
+-- Find all leases, with their runs' policies.
 select
-    l.run_id, l.job, l.queue, l.rank, l.run_key, l.attempt, l.tries, l.takeovers, l.key_limit, l.number, l.place, l.holder, l.started_at, l.expires_at, l.deadline_at, l.cancel_requested_at, l.cancel_reason,
+    l.run_id, l.job, l.queue, l.rank, l.run_key, l.claim, l.attempt, l.takeovers, l.key_limit, l.key_number, l.permit, l.holder, l.started_at, l.expires_at, l.deadline_at, l.cancel_requested_at, l.cancel_reason,
     r.policy, r.kind
 from holdfast_leases as l
 inner join holdfast_runs as r on r.id = l.run_id
@@ -443,7 +442,7 @@ order by l.run_id
 limit :limit
 
 -- name: find_all_leases (sqlserver)
--- The update changes nothing: as in find_expired.
+-- The update changes nothing: it locks the rows, as in find_expired.
 update l
 set holder = l.holder
 output
@@ -452,12 +451,12 @@ output
     inserted.queue,
     inserted.rank,
     inserted.run_key,
+    inserted.claim,
     inserted.attempt,
-    inserted.tries,
     inserted.takeovers,
     inserted.key_limit,
-    inserted.number,
-    inserted.place,
+    inserted.key_number,
+    inserted.permit,
     inserted.holder,
     inserted.started_at,
     inserted.expires_at,
@@ -476,13 +475,14 @@ inner join holdfast_runs as r on r.id = l.run_id
 {seek}
 
 -- name: list_leases
--- What runs now, and on which worker.
+-- List the running runs and their workers.
 select
     run_id,
     job,
     queue,
     run_key,
     attempt,
+    claim,
     holder,
     started_at,
     expires_at,
@@ -495,71 +495,71 @@ order by
 limit :limit
 
 -- name: count_leases
--- How much each worker has in hand.
+-- Count the leases of each worker.
 select
     holder,
     count(*) as held
 from holdfast_leases
 group by holder
 
--- name: find_places
--- Which places of these queues are taken.
+-- name: find_permits
+-- Find the concurrency permits of these queues that are taken.
 select
     queue,
-    place
+    permit
 from holdfast_leases
-where place is not null and queue in {queues}
+where permit is not null and queue in {queues}
 
--- name: give_places (sqlite)
--- Number the leases of a queue that becomes limited and have no place yet.
+-- name: assign_permits (sqlite)
+-- Give permits to leases that have none, when the concurrency of their queue becomes limited.
 update holdfast_leases
-set place = n.place
+set permit = n.permit
 from (
     select
         run_id,
         row_number() over (order by run_id)
-        + (select coalesce(max(place), 0) from holdfast_leases where queue = :queue and place is not null) as place
+        + (select coalesce(max(permit), 0) from holdfast_leases where queue = :queue and permit is not null) as permit
     from holdfast_leases
-    where queue = :queue and place is null
+    where queue = :queue and permit is null
 ) as n
 where holdfast_leases.run_id = n.run_id
 
--- name: give_places (postgres)
--- Locked first, in the order of their keys: two of these never wait for each other.
+-- name: assign_permits (postgres)
+-- Lock the rows first, in the order of their keys, so that two of these statements never deadlock.
 with locked as (
-    select run_id from holdfast_leases where queue = :queue and place is null order by run_id for update
+    select run_id from holdfast_leases where queue = :queue and permit is null order by run_id for update
 ),
 
 numbered as (
     select
         run_id,
         row_number() over (order by run_id)
-        + (select coalesce(max(place), 0) from holdfast_leases where queue = :queue and place is not null) as place
+        + (select coalesce(max(permit), 0) from holdfast_leases where queue = :queue and permit is not null) as permit
     from locked
 )
 
 update holdfast_leases as l
-set place = n.place
+set permit = n.permit
 from numbered as n
 where l.run_id = n.run_id
 
--- name: give_places (sqlserver)
+-- name: assign_permits (sqlserver)
 update n
-set place = n.free
+set permit = n.free
 from (
     select
-        l.place,
+        l.permit,
         row_number() over (order by l.run_id)
-        + (select coalesce(max(t.place), 0) from holdfast_leases as t where t.queue = :queue and t.place is not null) as free
+        + (select coalesce(max(t.permit), 0) from holdfast_leases as t where t.queue = :queue and t.permit is not null) as free
     from holdfast_leases as l with (updlock, rowlock)
-    where l.queue = :queue and l.place is null
+    where l.queue = :queue and l.permit is null
 ) as n
 
--- name: find_placed
--- Who has the places of a queue.
+-- name: find_permits_of
+-- Find the leases that have the concurrency permits of a queue.
 select
     run_id,
-    place
+    permit
 from holdfast_leases
-where queue = :queue and place is not null
+where queue = :queue and permit is not null
 order by run_id

@@ -1,11 +1,11 @@
 -- Limits of a job: rates (how many runs may start in a period) and unique runs.
 
 -- name: insert_rates
--- Rows of a rate that no one has used yet.
+-- Create the rows of rates that are used for the first time.
 {insert holdfast_rates: name name, number int, turn = 0; unless name, number}
 
 -- name: lock_rates
--- The rows of these rates, held still: one claim at a time judges by them.
+-- Read the rows of these rates and lock them: one claim at a time uses a rate.
 select
     name,
     number,
@@ -17,8 +17,8 @@ order by name, number
 {postgres: for update}
 
 -- name: lock_rates (sqlserver)
--- The rows of these rates, held still: one claim at a time judges by them. Written as they are, they are held still
--- where a lock hint means nothing.
+-- Read the rows of these rates and lock them: one claim at a time uses a rate. The update changes nothing; it locks even
+-- where a lock hint has no effect.
 update r
 set turn = r.turn
 output inserted.name, inserted.number, inserted.turn, inserted.started_at
@@ -27,7 +27,7 @@ inner join holdfast_rates as r with (rowlock) on r.name = n.name collate latin1_
 {seek}
 
 -- name: set_rates
--- What was started, and the turns that were given.
+-- Record the starts of a rate, and the turns that were given to waiting runs.
 update holdfast_rates as o
 set
     turn = r.turn,
@@ -36,7 +36,7 @@ from {rows: name name, number int, turn bigint, started_at time} as r
 where o.name = r.name and o.number = r.number
 
 -- name: delete_idle_rates (sqlite)
--- Rates that no one uses any more. Who holds row 0 still has all rows of its rate.
+-- Delete rates that are no longer used. A lock on row 0 protects all rows of a rate.
 delete from holdfast_rates
 where name in (
     select name
@@ -47,7 +47,7 @@ where name in (
 )
 
 -- name: delete_idle_rates (postgres)
--- Chosen in a CTE: PostgreSQL may evaluate a subquery of `in` again, and lock more rows than `limit` says.
+-- Choose the rows in a CTE: PostgreSQL may evaluate a subquery of `in` again, and lock more rows than `limit`.
 with idle as (
     select name
     from holdfast_rates
@@ -72,12 +72,12 @@ from (
 inner join holdfast_rates as r with (rowlock) on r.name = idle.name
 {seek}
 
--- name: insert_uniques
--- Be the only run of a kind; where there has been one, the row is left out.
-{insert holdfast_uniques: job name, digest code, run_id id; unless job, digest; returning run_id}
+-- name: insert_unique_runs
+-- Register unique runs, except those whose key or arguments another run has registered.
+{insert holdfast_unique_runs: job name, digest code, run_id id; unless job, digest; returning run_id}
 
--- name: find_uniques
--- Who was last submitted as the only run of its kind, and whether it is still queued or runs.
+-- name: find_unique_runs
+-- Find the run that was last registered as unique, and whether it is still queued or running.
 select
     u.job,
     u.digest,
@@ -85,38 +85,38 @@ select
     case
         when w.run_id is not null or y.run_id is not null then 'queued'
         when l.run_id is not null then 'running'
-    end as place
+    end as state
 from {rows: job name, digest code} as r
-inner join holdfast_uniques as u on u.job = r.job and u.digest = r.digest
+inner join holdfast_unique_runs as u on u.job = r.job and u.digest = r.digest
 left join holdfast_waits as w on w.run_id = u.run_id
 left join holdfast_ready as y on y.run_id = u.run_id
 left join holdfast_leases as l on l.run_id = u.run_id
 
--- name: replace_uniques (sqlite)
--- Take over from runs that are no longer in the way, if they are still the ones that were seen.
--- SQLite 3.40 knows no alias in `returning`.
-update holdfast_uniques
+-- name: replace_unique_runs (sqlite)
+-- Replace unique runs that no longer block new ones, if they have not changed since they were read.
+-- SQLite 3.40 does not support an alias in `returning`.
+update holdfast_unique_runs
 set run_id = r.value ->> 'run_id'
 from json_each(:rows) as r
 where
-    holdfast_uniques.job = r.value ->> 'job'
-    and holdfast_uniques.digest = r.value ->> 'digest'
-    and holdfast_uniques.run_id = r.value ->> 'old_id'
-returning holdfast_uniques.run_id
+    holdfast_unique_runs.job = r.value ->> 'job'
+    and holdfast_unique_runs.digest = r.value ->> 'digest'
+    and holdfast_unique_runs.run_id = r.value ->> 'old_id'
+returning holdfast_unique_runs.run_id
 
--- name: replace_uniques (postgres)
-update holdfast_uniques as u
+-- name: replace_unique_runs (postgres)
+update holdfast_unique_runs as u
 set run_id = r.run_id
 from json_to_recordset(cast(:rows as json)) as r (job text, digest text, run_id text, old_id text)
 where u.job = r.job and u.digest = r.digest and u.run_id = r.old_id
 returning u.run_id
 
--- name: replace_uniques (sqlserver)
+-- name: replace_unique_runs (sqlserver)
 update u
 set run_id = r.run_id
 output inserted.run_id
 from openjson(:rows) with (job nvarchar(1000), digest varchar(200), run_id varchar(100), old_id varchar(100)) as r
-inner join holdfast_uniques as u with (rowlock)
+inner join holdfast_unique_runs as u with (rowlock)
     on
         u.job = r.job collate latin1_general_100_bin2
         and u.digest = r.digest collate latin1_general_100_bin2

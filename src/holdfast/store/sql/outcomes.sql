@@ -1,13 +1,13 @@
 -- Outcomes: how runs ended.
 
 -- name: insert_outcomes
--- End runs.
+-- Insert the outcomes of runs.
 {insert holdfast_outcomes:
-    run_id id, state name, failure_type text, error text, result text, attempt int, tries int, takeovers int,
+    run_id id, state name, failure_type text, error text, result text, claim int, attempt int, takeovers int,
     holder name, started_at time, finished_at = :now}
 
 -- name: find_outcomes
--- How these runs ended, those that did.
+-- Find how these runs ended; runs that have not ended are left out.
 select
     run_id,
     state
@@ -15,7 +15,7 @@ from holdfast_outcomes
 where run_id in {ids}
 
 -- name: find_results
--- What these runs left behind, those that have ended.
+-- Read the results of those of these runs that have ended.
 select
     o.run_id,
     r.job,
@@ -28,13 +28,13 @@ left join holdfast_runs as r on r.id = o.run_id
 where o.run_id in {ids}
 
 -- name: find_latest (sqlite)
--- Runs that ended last, since then; no more of any state are read than asked for.
+-- Find the runs that ended last, since a given time; at most `limit` of each state are read.
 select
     r.job,
     r.queue,
     r.created_at,
     o.state,
-    o.attempt,
+    o.claim,
     o.started_at,
     o.finished_at
 from (
@@ -43,7 +43,7 @@ from (
         select
             run_id,
             state,
-            attempt,
+            claim,
             started_at,
             finished_at
         from holdfast_outcomes
@@ -57,7 +57,7 @@ from (
         select
             run_id,
             state,
-            attempt,
+            claim,
             started_at,
             finished_at
         from holdfast_outcomes
@@ -71,7 +71,7 @@ from (
         select
             run_id,
             state,
-            attempt,
+            claim,
             started_at,
             finished_at
         from holdfast_outcomes
@@ -85,7 +85,7 @@ from (
         select
             run_id,
             state,
-            attempt,
+            claim,
             started_at,
             finished_at
         from holdfast_outcomes
@@ -105,7 +105,7 @@ select
     r.queue,
     r.created_at,
     o.state,
-    o.attempt,
+    o.claim,
     o.started_at,
     o.finished_at
 from (
@@ -114,7 +114,7 @@ from (
         select
             run_id,
             state,
-            attempt,
+            claim,
             started_at,
             finished_at
         from holdfast_outcomes
@@ -128,7 +128,7 @@ from (
         select
             run_id,
             state,
-            attempt,
+            claim,
             started_at,
             finished_at
         from holdfast_outcomes
@@ -142,7 +142,7 @@ from (
         select
             run_id,
             state,
-            attempt,
+            claim,
             started_at,
             finished_at
         from holdfast_outcomes
@@ -156,7 +156,7 @@ from (
         select
             run_id,
             state,
-            attempt,
+            claim,
             started_at,
             finished_at
         from holdfast_outcomes
@@ -167,7 +167,7 @@ from (
     order by finished_at desc
     limit :limit
 ) as o
--- The limit lets the planner do nothing but look up each.
+-- The limit forces the planner to look up each row by its key.
 cross join lateral (select job, queue, created_at from holdfast_runs where id = o.run_id limit 1) as r
 order by o.finished_at desc
 
@@ -177,7 +177,7 @@ select
     r.queue,
     r.created_at,
     o.state,
-    o.attempt,
+    o.claim,
     o.started_at,
     o.finished_at
 from (
@@ -188,7 +188,7 @@ from (
         select top (:limit)
             run_id,
             state,
-            attempt,
+            claim,
             started_at,
             finished_at
         from holdfast_outcomes
@@ -201,7 +201,7 @@ from (
         select top (:limit)
             run_id,
             state,
-            attempt,
+            claim,
             started_at,
             finished_at
         from holdfast_outcomes
@@ -214,7 +214,7 @@ from (
         select top (:limit)
             run_id,
             state,
-            attempt,
+            claim,
             started_at,
             finished_at
         from holdfast_outcomes
@@ -227,7 +227,7 @@ from (
         select top (:limit)
             run_id,
             state,
-            attempt,
+            claim,
             started_at,
             finished_at
         from holdfast_outcomes
@@ -241,7 +241,7 @@ inner loop join holdfast_runs as r on r.id = o.run_id
 order by o.finished_at desc
 
 -- name: find_failures (sqlite)
--- The newest failures, each with the end of its error.
+-- Find the newest failures, each with the end of its error.
 select
     o.run_id,
     r.job,
@@ -316,7 +316,7 @@ from (
     order by finished_at desc
     limit :limit
 ) as o
--- The limit lets the planner do nothing but look up each.
+-- The limit forces the planner to look up each row by its key.
 cross join lateral (select job from holdfast_runs where id = o.run_id limit 1) as r
 order by o.finished_at desc
 

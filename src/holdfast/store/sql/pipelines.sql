@@ -1,7 +1,7 @@
 -- Pipelines: their stages, and the segments into which a stage is split.
 
 -- name: list_pipelines
--- The newest pipelines first.
+-- List pipelines, the newest first.
 select
     v.id,
     v.job,
@@ -16,13 +16,13 @@ select
     v.parent_id,
     v.stage,
     v.segment,
-    v.needed,
-    v.audit,
+    v.depends_on,
+    v.keep_forever,
     v.created_at,
     v.state,
     v.place,
+    v.claim,
     v.attempt,
-    v.tries,
     v.takeovers,
     v.holder,
     v.started_at,
@@ -31,12 +31,12 @@ select
     v.deadline_at,
     v.cancel_requested_at,
     v.due_at,
-    v.because,
+    v.reason,
     v.failure_type,
     v.error,
     v.result,
     r.policy
-from holdfast_run as v
+from holdfast_run_view as v
 inner join holdfast_runs as r {unlocked} on r.id = v.id
 where
     r.kind = 'pipeline'
@@ -48,21 +48,21 @@ order by r.id desc
 limit :limit
 
 -- name: find_progress
--- How far each of these pipelines is: its own stages, those that have succeeded, and when the first one began.
+-- Read the progress of these pipelines: how many stages each has, how many have succeeded, and when the first one began.
 select
     v.parent_id,
     count(*) as stages,
     sum(case when v.state = 'succeeded' then 1 else 0 end) as done,
-    sum(case when v.attempt > 0 then 1 else 0 end) as begun,
+    sum(case when v.claim > 0 then 1 else 0 end) as begun,
     min(v.started_at) as begun_at
-from holdfast_run as v
+from holdfast_run_view as v
 where
     v.parent_id in {ids}
     and v.segment = ''
 group by v.parent_id
 
--- name: find_troubles
--- The runs of a pipeline that failed by themselves, or wait to be tried again, as many as are asked for.
+-- name: find_stage_failures
+-- Find up to `limit` runs of a pipeline that failed themselves, or wait to be tried again.
 select
     v.id,
     v.stage,
@@ -70,95 +70,95 @@ select
     v.place,
     v.state,
     v.due_at,
-    v.because,
+    v.reason,
     v.failure_type,
     v.error
-from holdfast_run as v
+from holdfast_run_view as v
 where
     v.parent_id = :parent_id
     and (
         (v.state in ('failed', 'timed_out') and v.failure_type <> :passed_on)
-        or (v.due_at is not null and v.tries > 0)
+        or (v.due_at is not null and v.attempt > 0)
     )
 order by v.id
 limit :limit
 
 -- name: count_stages
--- How many runs of each stage of a pipeline stand where: its own, and those of its segments.
+-- Count the runs of each stage of a pipeline by state: the stage's own run, and those of its segments.
 select
     v.stage,
     case when v.segment = '' then 0 else 1 end as is_segment,
     v.place,
     v.state,
-    case when v.attempt > 0 then 1 else 0 end as claimed,
-    case when v.due_at is not null and v.tries > 0 then 1 else 0 end as retrying,
+    case when v.claim > 0 then 1 else 0 end as claimed,
+    case when v.due_at is not null and v.attempt > 0 then 1 else 0 end as retrying,
     min(v.due_at) as due_at,
-    max(case when v.attempt = 0 and v.segment = '' then v.error end) as reason,
+    max(case when v.claim = 0 and v.segment = '' then v.error end) as reason,
     count(*) as runs
-from holdfast_run as v
+from holdfast_run_view as v
 where v.parent_id = :parent_id
 group by
     v.stage,
     case when v.segment = '' then 0 else 1 end,
     v.place,
     v.state,
-    case when v.attempt > 0 then 1 else 0 end,
-    case when v.due_at is not null and v.tries > 0 then 1 else 0 end
+    case when v.claim > 0 then 1 else 0 end,
+    case when v.due_at is not null and v.attempt > 0 then 1 else 0 end
 
 -- name: find_expansions
--- Split stages whose segments are to be made, with their pipelines' plans.
+-- Find split stages whose segments are to be created, with their pipelines' plans.
 select
     w.run_id,
-    w.errand,
+    w.pending_action,
     r.stage,
-    r.trace,
+    r.traceparent,
     p.args
 from holdfast_waits as w
 inner join holdfast_runs as r on r.id = w.run_id
 inner join holdfast_runs as p on p.id = r.parent_id
 where
-    w.errand is not null
-    and w.missing <= 0
-    and w.errand like 'expand%'
+    w.pending_action is not null
+    and w.dependencies_left <= 0
+    and w.pending_action like 'expand%'
 order by w.run_id
 limit :limit
 {postgres: for update of w skip locked}
 
 -- name: find_expansions (sqlserver)
--- The update changes nothing: it holds them still until this transaction ends.
+-- The update changes nothing: it locks the rows until this transaction ends.
 update w
-set look = w.look
+set unchecked = w.unchecked
 output
     inserted.run_id,
-    inserted.errand,
+    inserted.pending_action,
     r.stage,
-    r.trace,
+    r.traceparent,
     p.args
 from (
     select top (:limit) d.run_id
     from holdfast_waits as d with (readpast, updlock, readcommittedlock)
-    where d.errand is not null and d.missing <= 0 and d.errand like 'expand%'
+    where d.pending_action is not null and d.dependencies_left <= 0 and d.pending_action like 'expand%'
     order by d.run_id
 ) as chosen
 inner join holdfast_waits as w with (rowlock) on w.run_id = chosen.run_id
 inner join holdfast_runs as r on r.id = w.run_id
 inner join holdfast_runs as p on p.id = r.parent_id
-where w.errand is not null and w.missing <= 0
+where w.pending_action is not null and w.dependencies_left <= 0
 {seek}
 
 -- name: set_expansion
--- So far a stage's segments are made; the last batch lets it wait for all of them.
+-- Record how many segments of a stage have been created; after the last batch, the stage waits for all of them.
 update holdfast_waits
 set
-    errand = :errand,
-    missing = missing + :count,
-    spare = case when :first = 1 then :spare else spare end,
-    because = :because,
-    look = 1
+    pending_action = :pending_action,
+    dependencies_left = dependencies_left + :count,
+    failures_allowed = case when :first = 1 then :failures_allowed else failures_allowed end,
+    reason = :reason,
+    unchecked = 1
 where run_id = :run_id
 
 -- name: share_segments
--- The segments of a stage that there are; none of them can be removed before this transaction ends.
+-- Find the existing segments of a stage, and lock them: none can be deleted before this transaction ends.
 select id
 from holdfast_runs {sqlserver: with (repeatableread, rowlock)}
 where
@@ -169,7 +169,7 @@ where
 {postgres: order by id for key share}
 
 -- name: find_segments
--- The runs of these segments of a stage, those that there are.
+-- Find the existing runs of these segments of a stage.
 select
     id,
     segment
@@ -180,16 +180,16 @@ where
     and segment in {names}
 
 -- name: list_segments
--- A page of a stage's segments, shorter names first: those that are numbered come in the order of their numbers.
+-- Read a page of a stage's segments, shorter names first, so that numbered segments are in the order of their numbers.
 select
     v.id,
     v.segment,
     v.place,
     v.state,
+    v.claim,
     v.attempt,
-    v.tries,
     v.due_at,
-    case when v.attempt = 0 then v.error end as reason
+    case when v.claim = 0 then v.error end as reason
 from (
     select
         id,
@@ -208,7 +208,7 @@ from (
         segment
     limit :limit
 ) as page
-inner join holdfast_run as v on v.id = page.id
+inner join holdfast_run_view as v on v.id = page.id
 order by
     length(page.segment),
     page.segment
@@ -219,10 +219,10 @@ select
     v.segment,
     v.place,
     v.state,
+    v.claim,
     v.attempt,
-    v.tries,
     v.due_at,
-    case when v.attempt = 0 then v.error end as reason
+    case when v.claim = 0 then v.error end as reason
 from (
     select top (:limit)
         id,
@@ -240,13 +240,13 @@ from (
         datalength(segment),
         segment
 ) as page
-inner join holdfast_run as v on v.id = page.id
+inner join holdfast_run_view as v on v.id = page.id
 order by
     datalength(page.segment),
     page.segment
 
 -- name: find_ready_segment
--- A segment of a stage that no one has claimed yet.
+-- Find a segment of a stage that was never claimed.
 select r.id
 from holdfast_runs as r
 inner join holdfast_ready as y on y.run_id = r.id
@@ -258,7 +258,7 @@ order by r.id
 limit 1
 
 -- name: find_segment_results
--- What the segments of a stage came to, those that succeeded.
+-- Read the results of the segments of a stage that succeeded.
 select
     r.segment,
     o.result

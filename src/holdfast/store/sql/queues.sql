@@ -1,19 +1,20 @@
--- Queues: paused or not, their limits, and the capacity ("seats") of a queue that accepts only so many runs.
+-- Queues: their pauses, their limits, and the capacity of bounded queues. Each unfinished run of a bounded queue has a row
+-- in holdfast_queue_capacity.
 
 -- name: ensure_queue
--- A queue has a row once something is said about it.
+-- Create the row of a queue, when it is first paused or limited.
 insert into holdfast_queues (name)
 values (:name)
 on conflict do nothing
 
 -- name: ensure_queue (sqlserver)
--- A queue may have a row already.
+-- The queue may have a row already.
 insert into holdfast_queues (name)
 select :name
 where not exists (select 1 from holdfast_queues where name = :name)
 
 -- name: find_queue
--- A queue that has limits or is paused.
+-- Read a queue that has limits or is paused.
 select
     name,
     paused_at,
@@ -25,7 +26,7 @@ from holdfast_queues
 where name = :name
 
 -- name: lock_queue
--- A queue's limits, held still.
+-- Read the limits of a queue and lock them.
 update holdfast_queues
 set version = version + 1
 where name = :name
@@ -38,7 +39,7 @@ output inserted.max_queued, inserted.concurrency, inserted.counted_at, inserted.
 where name = :name
 
 -- name: list_limits
--- What is said of queues.
+-- List the queues that have limits or are paused.
 select
     name,
     paused_at,
@@ -50,7 +51,7 @@ order by name
 limit :limit
 
 -- name: set_limits
--- How many runs of this queue may be queued or running, and how many may run at once.
+-- Set how many runs of this queue may be queued or running, and how many may run at once.
 update holdfast_queues
 set
     max_queued = :max_queued,
@@ -61,7 +62,7 @@ set
 where name = :name
 
 -- name: pause_queue
--- Nothing of this queue may be claimed.
+-- Pause a queue: none of its runs may be claimed.
 update holdfast_queues
 set
     paused_at = :now,
@@ -69,7 +70,7 @@ set
 where name = :name
 
 -- name: resume_queue
--- This queue may be claimed again.
+-- Resume a queue.
 update holdfast_queues
 set
     paused_at = null,
@@ -77,14 +78,14 @@ set
 where name = :name
 
 -- name: lock_bounds (sqlite)
--- The bounded ones of these queues, held still: one submission at a time counts their seats.
+-- Find which of these queues are bounded, and lock them: one submission at a time counts their runs.
 update holdfast_queues
 set version = version + 1
 where max_queued is not null and name in {queues}
 returning name, max_queued
 
 -- name: lock_bounds (postgres)
--- A caller's transaction that can't see the latest seats locks nothing, and is refused afterwards.
+-- A caller transaction that can't see the latest rows locks nothing, and is refused afterwards.
 with bound as (
     select name
     from holdfast_queues
@@ -128,36 +129,36 @@ where q.max_queued is not null
 {seek}
 
 -- name: find_bounds
--- The bounded ones of these queues.
+-- Find which of these queues are bounded.
 select
     name,
     max_queued
 from holdfast_queues
 where max_queued is not null and name in {queues}
 
--- name: insert_seats
--- Seat new runs.
-{insert holdfast_seats: run_id id, queue name; unless run_id}
+-- name: insert_capacity
+-- Count new runs against the capacity of their queues.
+{insert holdfast_queue_capacity: run_id id, queue name; unless run_id}
 
--- name: count_seats
--- How many seats of these queues are taken.
+-- name: count_capacity
+-- Count the used capacity of these queues.
 select
     queue,
-    count(*) as seats
-from holdfast_seats
+    count(*) as used
+from holdfast_queue_capacity
 where queue in {queues}
 group by queue
 
--- name: count_all_seats
--- How many seats are taken, queue by queue.
+-- name: count_all_capacity
+-- Count the used capacity of each queue.
 select
     queue,
-    count(*) as seats
-from holdfast_seats
+    count(*) as used
+from holdfast_queue_capacity
 group by queue
 
--- name: find_unseated
--- Runs of a queue (* is every one) that count in its bound and have no seat, in their order.
+-- name: find_without_capacity
+-- Find runs of a queue (* for all) that are not counted against its capacity yet, in the order of their ids.
 select run_id
 from (
     select run_id
@@ -169,7 +170,7 @@ from (
             p.run_id > :after
             and (p.queue = :queue or cast(:queue as text) = '*')
             and coalesce(r.kind, '') <> 'build'
-            and not exists (select 1 from holdfast_seats as s where s.run_id = p.run_id)
+            and not exists (select 1 from holdfast_queue_capacity as s where s.run_id = p.run_id)
         order by p.run_id
         limit :limit
     ) as leases
@@ -183,7 +184,7 @@ from (
             p.run_id > :after
             and (p.queue = :queue or cast(:queue as text) = '*')
             and coalesce(r.kind, '') <> 'build'
-            and not exists (select 1 from holdfast_seats as s where s.run_id = p.run_id)
+            and not exists (select 1 from holdfast_queue_capacity as s where s.run_id = p.run_id)
         order by p.run_id
         limit :limit
     ) as waits
@@ -197,7 +198,7 @@ from (
             p.run_id > :after
             and (p.queue = :queue or cast(:queue as text) = '*')
             and coalesce(r.kind, '') <> 'build'
-            and not exists (select 1 from holdfast_seats as s where s.run_id = p.run_id)
+            and not exists (select 1 from holdfast_queue_capacity as s where s.run_id = p.run_id)
         order by p.run_id
         limit :limit
     ) as ready
@@ -205,7 +206,7 @@ from (
 order by run_id
 limit :limit
 
--- name: find_unseated (sqlserver)
+-- name: find_without_capacity (sqlserver)
 select top (:limit) run_id
 from (
     select run_id
@@ -217,7 +218,7 @@ from (
             p.run_id > :after
             and (p.queue = :queue or :queue = '*')
             and coalesce(r.kind, '') <> 'build'
-            and not exists (select 1 from holdfast_seats as s where s.run_id = p.run_id)
+            and not exists (select 1 from holdfast_queue_capacity as s where s.run_id = p.run_id)
         order by p.run_id
     ) as leases
     union all
@@ -230,7 +231,7 @@ from (
             p.run_id > :after
             and (p.queue = :queue or :queue = '*')
             and coalesce(r.kind, '') <> 'build'
-            and not exists (select 1 from holdfast_seats as s where s.run_id = p.run_id)
+            and not exists (select 1 from holdfast_queue_capacity as s where s.run_id = p.run_id)
         order by p.run_id
     ) as waits
     union all
@@ -243,15 +244,15 @@ from (
             p.run_id > :after
             and (p.queue = :queue or :queue = '*')
             and coalesce(r.kind, '') <> 'build'
-            and not exists (select 1 from holdfast_seats as s where s.run_id = p.run_id)
+            and not exists (select 1 from holdfast_queue_capacity as s where s.run_id = p.run_id)
         order by p.run_id
     ) as ready
 ) as p
 order by run_id
 
--- name: insert_seats_of (sqlite)
--- Seat runs that are there while their queue becomes bounded.
-insert into holdfast_seats (run_id, queue)
+-- name: insert_capacity_of (sqlite)
+-- Count existing runs against the capacity of a queue that becomes bounded.
+insert into holdfast_queue_capacity (run_id, queue)
 select
     p.run_id,
     p.queue
@@ -265,8 +266,8 @@ from (
 where true
 on conflict do nothing
 
--- name: insert_seats_of (postgres)
--- Each is held still first: one that ends meanwhile would leave its seat behind.
+-- name: insert_capacity_of (postgres)
+-- Lock each run first: a run that ends meanwhile would leave its capacity row behind.
 with leased as (
     select run_id, queue from holdfast_leases where run_id in {ids} order by run_id for update
 ),
@@ -279,7 +280,7 @@ free as (
     select run_id, queue from holdfast_ready where run_id in {ids} order by run_id for update
 )
 
-insert into holdfast_seats (run_id, queue)
+insert into holdfast_queue_capacity (run_id, queue)
 select
     p.run_id,
     p.queue
@@ -287,9 +288,9 @@ from (select * from leased union all select * from waiting union all select * fr
 order by p.run_id
 on conflict do nothing
 
--- name: insert_seats_of (sqlserver)
--- Each is held still: one that ends meanwhile would leave its seat behind.
-insert into holdfast_seats (run_id, queue)
+-- name: insert_capacity_of (sqlserver)
+-- Lock each run: a run that ends meanwhile would leave its capacity row behind.
+insert into holdfast_queue_capacity (run_id, queue)
 select
     p.run_id,
     p.queue
@@ -306,17 +307,17 @@ from (
     from openjson(:ids) with (id varchar(100) '$') as n
     inner join holdfast_ready as y with (updlock, rowlock) on y.run_id = n.id collate latin1_general_100_bin2
 ) as p
-where not exists (select 1 from holdfast_seats as s where s.run_id = p.run_id)
+where not exists (select 1 from holdfast_queue_capacity as s where s.run_id = p.run_id)
 
--- name: delete_unbounded_seats
--- Seats of queues that are bounded no more.
-delete from holdfast_seats
+-- name: delete_unbounded_capacity
+-- Delete the capacity rows of queues that are no longer bounded.
+delete from holdfast_queue_capacity
 where
     not exists (select 1 from holdfast_queues as q where q.name = '*' and q.max_queued is not null)
     and queue not in (select q.name from holdfast_queues as q where q.max_queued is not null)
 
 -- name: find_drain
--- How many of the last runs that ended were of this queue (* is every one), and since when those last ones are.
+-- Count how many of the runs that ended last were of this queue (* for all), and when the first of them ended.
 with recent as (
     select run_id, finished_at
     from (

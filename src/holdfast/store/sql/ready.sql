@@ -1,20 +1,21 @@
 -- Ready runs: each may be claimed by any worker of its queue.
 
 -- name: insert_ready
--- Let runs be claimed.
+-- Insert ready runs.
 {insert holdfast_ready:
-    run_id id, job name, queue name, rank int, run_key name, attempt int, tries int, takeovers int, key_limit int,
-    number int, reserved bigint}
+    run_id id, job name, queue name, rank int, run_key name, claim int, attempt int, takeovers int, key_limit int,
+    key_number int, rate_turn bigint}
 
 -- name: take_ready (sqlite)
--- Claim, first half: the highest priority first, then the oldest; no more than the queue has places free.
+-- Claim, first half: take ready runs, the highest priority first, then the oldest; at most as many as the queue has free
+-- concurrency permits.
 delete from holdfast_ready
 where run_id in (
     select y.run_id
     from holdfast_ready as y
     where
         y.queue = :queue
-        and (y.rank, y.run_id) >= (:floor_rank, :floor_id)
+        and (y.rank, y.run_id) >= (:from_rank, :from_id)
         and y.job in {jobs}
     order by y.rank, y.run_id
     limit coalesce(
@@ -23,7 +24,7 @@ where run_id in (
                 case
                     when q.paused_at is not null then 0
                     when q.concurrency is null then :limit
-                    else max(0, min(:limit, q.concurrency - (select count(*) from holdfast_leases as l where l.queue = :queue and l.place is not null)))
+                    else max(0, min(:limit, q.concurrency - (select count(*) from holdfast_leases as l where l.queue = :queue and l.permit is not null)))
                 end
             from holdfast_queues as q
             where q.name = :queue
@@ -37,12 +38,12 @@ returning
     queue,
     rank,
     run_key,
+    claim,
     attempt,
-    tries,
     takeovers,
     key_limit,
-    number,
-    reserved
+    key_number,
+    rate_turn
 
 -- name: take_ready (postgres)
 with room as (
@@ -51,7 +52,7 @@ with room as (
         case
             when q.paused_at is not null then 0
             when q.concurrency is null then :limit
-            else greatest(0, least(:limit, q.concurrency - (select count(*) from holdfast_leases as l where l.queue = :queue and l.place is not null)))
+            else greatest(0, least(:limit, q.concurrency - (select count(*) from holdfast_leases as l where l.queue = :queue and l.permit is not null)))
         end as free
     from holdfast_queues as q
     where q.name = :queue
@@ -62,7 +63,7 @@ chosen as (
     from holdfast_ready as y
     where
         y.queue = :queue
-        and (y.rank, y.run_id) >= (:floor_rank, :floor_id)
+        and (y.rank, y.run_id) >= (:from_rank, :from_id)
         and y.job in {jobs}
     order by y.rank, y.run_id
     limit coalesce((select free from room), :limit)
@@ -71,10 +72,10 @@ chosen as (
 
 taken as (
     delete from holdfast_ready as y
-    -- The limit says again what the planner can't see in the one above: that these are few.
+    -- Repeat the limit: the planner can't tell from the one above that there are few rows.
     using (select run_id from chosen limit :limit) as few
     where y.run_id = few.run_id
-    returning y.run_id, y.job, y.queue, y.rank, y.run_key, y.attempt, y.tries, y.takeovers, y.key_limit, y.number, y.reserved
+    returning y.run_id, y.job, y.queue, y.rank, y.run_key, y.claim, y.attempt, y.takeovers, y.key_limit, y.key_number, y.rate_turn
 )
 
 select
@@ -83,12 +84,12 @@ select
     t.queue,
     t.rank,
     t.run_key,
+    t.claim,
     t.attempt,
-    t.tries,
     t.takeovers,
     t.key_limit,
-    t.number,
-    t.reserved,
+    t.key_number,
+    t.rate_turn,
     (select concurrency from room) as concurrency,
     r.args,
     r.policy,
@@ -100,15 +101,15 @@ select
     r.parent_id,
     r.stage,
     r.segment,
-    r.needed,
-    r.trace,
+    r.depends_on,
+    r.traceparent,
     r.created_at
 from taken as t
 inner join holdfast_runs as r on r.id = t.run_id
 
 -- name: take_ready (sqlserver)
--- Claim, first half: the highest priority first, then the oldest. The gate is the delete: whoever else chose the same
--- row finds it gone.
+-- Claim, first half: take ready runs, the highest priority first, then the oldest. The delete decides: a transaction that
+-- chose the same row finds it gone.
 delete y
 output
     deleted.run_id,
@@ -116,12 +117,12 @@ output
     deleted.queue,
     deleted.rank,
     deleted.run_key,
+    deleted.claim,
     deleted.attempt,
-    deleted.tries,
     deleted.takeovers,
     deleted.key_limit,
-    deleted.number,
-    deleted.reserved,
+    deleted.key_number,
+    deleted.rate_turn,
     chosen.concurrency
 from (
     select top (coalesce(
@@ -130,8 +131,8 @@ from (
                 case
                     when q.paused_at is not null then 0
                     when q.concurrency is null then :limit
-                    when q.concurrency <= (select count(*) from holdfast_leases as l where l.queue = :queue and l.place is not null) then 0
-                    when q.concurrency - (select count(*) from holdfast_leases as l where l.queue = :queue and l.place is not null) < :limit then q.concurrency - (select count(*) from holdfast_leases as l where l.queue = :queue and l.place is not null)
+                    when q.concurrency <= (select count(*) from holdfast_leases as l where l.queue = :queue and l.permit is not null) then 0
+                    when q.concurrency - (select count(*) from holdfast_leases as l where l.queue = :queue and l.permit is not null) < :limit then q.concurrency - (select count(*) from holdfast_leases as l where l.queue = :queue and l.permit is not null)
                     else :limit
                 end
             from holdfast_queues as q
@@ -144,8 +145,8 @@ from (
     from holdfast_ready as c with (readpast, updlock, readcommittedlock)
     where
         c.queue = :queue
-        and c.rank >= :floor_rank
-        and (c.rank > :floor_rank or c.run_id >= :floor_id)
+        and c.rank >= :from_rank
+        and (c.rank > :from_rank or c.run_id >= :from_id)
         and c.job in (select j.name collate latin1_general_100_bin2 from openjson(:jobs) with (name nvarchar(1000) '$') as j)
     order by c.rank, c.run_id
 ) as chosen
@@ -153,7 +154,7 @@ inner join holdfast_ready as y with (rowlock) on y.run_id = chosen.run_id
 {seek}
 
 -- name: take_oldest_ready (sqlite)
--- Claim, first half, by age alone, so that priority starves no one.
+-- Claim, first half, in the order of age alone, so that runs of low priority start eventually.
 delete from holdfast_ready
 where run_id in (
     select run_id
@@ -183,7 +184,7 @@ where run_id in (
                 case
                     when q.paused_at is not null then 0
                     when q.concurrency is null then :limit
-                    else max(0, min(:limit, q.concurrency - (select count(*) from holdfast_leases as l where l.queue = :queue and l.place is not null)))
+                    else max(0, min(:limit, q.concurrency - (select count(*) from holdfast_leases as l where l.queue = :queue and l.permit is not null)))
                 end
             from holdfast_queues as q
             where q.name = :queue
@@ -197,12 +198,12 @@ returning
     queue,
     rank,
     run_key,
+    claim,
     attempt,
-    tries,
     takeovers,
     key_limit,
-    number,
-    reserved
+    key_number,
+    rate_turn
 
 -- name: take_oldest_ready (postgres)
 with room as (
@@ -211,7 +212,7 @@ with room as (
         case
             when q.paused_at is not null then 0
             when q.concurrency is null then :limit
-            else greatest(0, least(:limit, q.concurrency - (select count(*) from holdfast_leases as l where l.queue = :queue and l.place is not null)))
+            else greatest(0, least(:limit, q.concurrency - (select count(*) from holdfast_leases as l where l.queue = :queue and l.permit is not null)))
         end as free
     from holdfast_queues as q
     where q.name = :queue
@@ -220,7 +221,7 @@ with room as (
 plain as (
     select y.run_id
     from holdfast_ready as y
-    -- Between, not equal: so the order is one that only the queue's own index has.
+    -- Use `between` instead of `=`: only the queue's own index provides this order.
     where y.queue = :queue and y.rank between 0 and 0 and y.job in {jobs}
     order by y.rank, y.run_id
     limit :limit
@@ -245,10 +246,10 @@ chosen as (
 
 taken as (
     delete from holdfast_ready as y
-    -- The limit says again what the planner can't see in the one above: that these are few.
+    -- Repeat the limit: the planner can't tell from the one above that there are few rows.
     using (select run_id from chosen limit :limit) as few
     where y.run_id = few.run_id
-    returning y.run_id, y.job, y.queue, y.rank, y.run_key, y.attempt, y.tries, y.takeovers, y.key_limit, y.number, y.reserved
+    returning y.run_id, y.job, y.queue, y.rank, y.run_key, y.claim, y.attempt, y.takeovers, y.key_limit, y.key_number, y.rate_turn
 )
 
 select
@@ -257,12 +258,12 @@ select
     t.queue,
     t.rank,
     t.run_key,
+    t.claim,
     t.attempt,
-    t.tries,
     t.takeovers,
     t.key_limit,
-    t.number,
-    t.reserved,
+    t.key_number,
+    t.rate_turn,
     (select concurrency from room) as concurrency,
     r.args,
     r.policy,
@@ -274,8 +275,8 @@ select
     r.parent_id,
     r.stage,
     r.segment,
-    r.needed,
-    r.trace,
+    r.depends_on,
+    r.traceparent,
     r.created_at
 from taken as t
 inner join holdfast_runs as r on r.id = t.run_id
@@ -288,12 +289,12 @@ output
     deleted.queue,
     deleted.rank,
     deleted.run_key,
+    deleted.claim,
     deleted.attempt,
-    deleted.tries,
     deleted.takeovers,
     deleted.key_limit,
-    deleted.number,
-    deleted.reserved,
+    deleted.key_number,
+    deleted.rate_turn,
     chosen.concurrency
 from (
     select top (coalesce(
@@ -302,8 +303,8 @@ from (
                 case
                     when q.paused_at is not null then 0
                     when q.concurrency is null then :limit
-                    when q.concurrency <= (select count(*) from holdfast_leases as l where l.queue = :queue and l.place is not null) then 0
-                    when q.concurrency - (select count(*) from holdfast_leases as l where l.queue = :queue and l.place is not null) < :limit then q.concurrency - (select count(*) from holdfast_leases as l where l.queue = :queue and l.place is not null)
+                    when q.concurrency <= (select count(*) from holdfast_leases as l where l.queue = :queue and l.permit is not null) then 0
+                    when q.concurrency - (select count(*) from holdfast_leases as l where l.queue = :queue and l.permit is not null) < :limit then q.concurrency - (select count(*) from holdfast_leases as l where l.queue = :queue and l.permit is not null)
                     else :limit
                 end
             from holdfast_queues as q
@@ -336,19 +337,19 @@ inner join holdfast_ready as y with (rowlock) on y.run_id = chosen.run_id
 {seek}
 
 -- name: delete_ready
--- These runs may not be claimed any more: the rows that come back are ours to move.
+-- Delete ready runs and return them; the caller inserts them elsewhere.
 delete from holdfast_ready
 where run_id in {ids}
-returning run_id, job, queue, rank, run_key, attempt, tries, takeovers, key_limit, number, reserved
+returning run_id, job, queue, rank, run_key, claim, attempt, takeovers, key_limit, key_number, rate_turn
 
 -- name: find_ready_queues
--- The queues that something is ready in.
+-- Find the queues that have ready runs.
 select distinct queue
 from holdfast_ready
 order by queue
 
 -- name: count_ahead
--- How many ready runs of the queue go before this one.
+-- Count the ready runs of the queue that start before this one.
 select count(*) as ahead
 from holdfast_ready as y
 inner join holdfast_ready as me on me.run_id = :run_id

@@ -1,11 +1,11 @@
--- Retention: which finished runs may be deleted, and deleting them with everything that belongs to them.
+-- Retention: find finished runs that may be deleted, and delete them with everything that belongs to them.
 
 -- name: find_ended
--- A page of runs that ended like this before then, the oldest first.
+-- Read a page of runs that ended in a given state before a given time, the oldest first.
 select
     o.run_id,
     o.finished_at,
-    r.audit,
+    r.keep_forever,
     r.parent_id
 from holdfast_outcomes as o
 inner join holdfast_runs as r on r.id = o.run_id
@@ -17,8 +17,8 @@ where
 order by o.finished_at, o.run_id
 limit :limit
 
--- name: find_spared
--- Those of these runs that can't go: not ended, an audit log, or named by someone.
+-- name: find_still_referenced
+-- Find which of these runs can't be deleted: not ended, kept for ever, or referred to by another row.
 select r.id
 from holdfast_runs as r
 left join holdfast_outcomes as o on o.run_id = r.id
@@ -26,22 +26,23 @@ where
     r.id in {ids}
     and (
         o.run_id is null
-        or r.audit = 1
-        or exists (select 1 from holdfast_needs as n where n.needed = r.id)
+        or r.keep_forever = 1
+        or exists (select 1 from holdfast_dependencies as n where n.depends_on = r.id)
         or exists (select 1 from holdfast_builds as b where b.run_id = r.id and b.stale_at is null and o.state = 'succeeded')
-        or exists (select 1 from holdfast_stops as s where s.parent_id = r.id)
+        or exists (select 1 from holdfast_child_cancellations as s where s.parent_id = r.id)
         or exists (select 1 from holdfast_runs as a where a.again_of = r.id and a.again_of is not null and a.kind = 'pipeline')
         or exists (select 1 from holdfast_runs as a where a.again_of = r.parent_id and a.again_of is not null and a.kind = 'pipeline')
         or exists (
             select 1
             from holdfast_slots as t
             inner join holdfast_schedules as c on c.name = t.job
-            where t.run_id = r.id and t.slot_at > c.considered_at
+            where t.run_id = r.id and t.slot_at > c.evaluated_at
         )
     )
 
 -- name: find_served
--- Those of these runs that made a build which was good until then or later: it was called stale, or made anew.
+-- Find which of these runs made a build that was valid until a given time or later: then it became stale, or was made
+-- again.
 select r.id
 from holdfast_runs as r
 where
@@ -55,25 +56,25 @@ where
         )
     )
 
--- name: find_offspring (sqlite)
--- What these runs have made others do: stages, segments, children; and how that stands.
+-- name: find_descendants (sqlite)
+-- Find the stages, segments and children of these runs, and their states.
 select
     r.id,
     r.parent_id,
-    r.audit,
+    r.keep_forever,
     o.state,
     o.finished_at
 from holdfast_runs as r
 left join holdfast_outcomes as o on o.run_id = r.id
 where r.parent_id in {ids}
 
--- name: find_offspring (postgres)
--- What these runs have made others do: stages, segments, children; and how that ended. The outcomes are looked up one
--- by one: joined, the whole of their table may be read for one large family.
+-- name: find_descendants (postgres)
+-- Find the stages, segments and children of these runs, and how they ended. The outcomes are looked up one by one: with a
+-- join, the whole table may be read for one run with many children.
 select
     r.id,
     r.parent_id,
-    r.audit,
+    r.keep_forever,
     o.state,
     o.finished_at
 from holdfast_runs as r
@@ -87,11 +88,11 @@ left join lateral (
 ) as o on true
 where r.parent_id in {ids}
 
--- name: find_offspring (sqlserver)
+-- name: find_descendants (sqlserver)
 select
     r.id,
     r.parent_id,
-    r.audit,
+    r.keep_forever,
     o.state,
     o.finished_at
 from openjson(:ids) with (id varchar(100) '$') as k
@@ -99,8 +100,8 @@ inner join holdfast_runs as r on r.parent_id = k.id collate latin1_general_100_b
 left join holdfast_outcomes as o on o.run_id = r.id
 where r.parent_id is not null
 
--- name: count_belongings
--- How much belongs to these runs.
+-- name: count_related_rows
+-- Count the rows that belong to these runs.
 select
     (
         select count(*)
@@ -113,17 +114,16 @@ from holdfast_artifacts
 where run_id in {ids}
 
 -- name: lock_ended
--- Hold these runs' submissions still: no one can begin to need one of them before this transaction ends.
+-- Lock these runs: no new run can depend on one of them before this transaction ends.
 select id
 from holdfast_runs
 where id in {ids}
 {postgres: order by id for update skip locked}
 
 -- name: lock_ended (sqlserver)
--- Hold these runs' submissions still, by writing them as they are: no one can begin to need one of them before this
--- transaction ends.
+-- Lock these runs, by an update that changes nothing: no new run can depend on one of them before this transaction ends.
 update r
-set audit = r.audit
+set keep_forever = r.keep_forever
 output inserted.id
 from (
     select q.id
@@ -134,28 +134,28 @@ from (
 inner join holdfast_runs as r with (rowlock) on r.id = chosen.id
 {seek}
 
--- name: open_gate
--- From now on and until it is closed, this transaction may delete outcomes.
-insert into holdfast_gates (id)
+-- name: open_retention_gate
+-- Open the gate: until it is closed, this transaction may delete outcomes.
+insert into holdfast_retention_gate (id)
 values (:id)
 
--- name: close_gate
--- No one may delete outcomes.
-delete from holdfast_gates
+-- name: close_retention_gate
+-- Close the gate: outcomes can't be deleted any more.
+delete from holdfast_retention_gate
 where id = :id
 
 -- name: delete_outcomes
--- How these runs ended is no longer kept; refused unless the gate is open.
+-- Delete the outcomes of these runs; refused unless the gate is open.
 delete from holdfast_outcomes
 where run_id in {ids}
 
 -- name: delete_runs
--- These runs are no longer kept.
+-- Delete these runs.
 delete from holdfast_runs
 where id in {ids}
 
 -- name: delete_events_of (sqlite)
--- Some of what happened to these runs is no longer kept.
+-- Delete some events of these runs.
 delete from holdfast_events
 where id in (
     select id
@@ -165,7 +165,7 @@ where id in (
 )
 
 -- name: delete_events_of (postgres)
--- An array, not a join: its plan doesn't change with the number of events.
+-- Use an array, not a join: then the plan does not change with the number of events.
 delete from holdfast_events
 where id = any (array(
     select id
@@ -181,32 +181,32 @@ inner join holdfast_events as e with (rowlock) on e.run_id = k.id collate latin1
 {seek}
 
 -- name: delete_steps_of
--- What these runs remembered is no longer kept.
+-- Delete the stored steps of these runs.
 delete from holdfast_steps
 where run_id in {ids}
 
--- name: delete_forgotten_of
--- What these runs have forgotten is no longer kept, either.
-delete from holdfast_forgotten
+-- name: delete_forgotten_steps_of
+-- Delete the forgotten steps of these runs.
+delete from holdfast_forgotten_steps
 where run_id in {ids}
 
 -- name: delete_builds_of
--- What these runs made, or failed to make, is no build any more.
+-- Delete the builds of these runs.
 delete from holdfast_builds
 where run_id in {ids}
 
 -- name: delete_slots_of
--- The slots that these runs had are no longer kept.
+-- Delete the slots of these runs.
 delete from holdfast_slots
 where run_id in {ids}
 
--- name: delete_uniques_of
--- These runs are no longer the last of their kind.
-delete from holdfast_uniques
+-- name: delete_unique_runs_of
+-- Delete the unique entries of these runs.
+delete from holdfast_unique_runs
 where run_id in {ids}
 
 -- name: delete_old_events (sqlite)
--- The oldest events of no run in particular are no longer kept.
+-- Delete the oldest events that belong to no run.
 delete from holdfast_events
 where
     id in (
@@ -219,7 +219,7 @@ where
     and happened_at < :before
 
 -- name: delete_old_events (postgres)
--- `order by run_id, id` is the order of an index; by id alone, PostgreSQL reads the primary key from its start.
+-- `order by run_id, id` matches an index. With `order by id` alone, PostgreSQL would read the primary key from its start.
 delete from holdfast_events
 where
     id = any (array(

@@ -1,40 +1,40 @@
--- Rollups ("tallies"): how many runs ended, by job, queue and span of time; totals are those of grain 0. A mark says how
--- far runs have been counted.
+-- Rollups: how many runs ended, by job, queue and interval; rows of grain 0 are totals. A watermark says up to when runs
+-- have been counted.
 
--- name: find_mark
--- How far something has been done.
+-- name: find_watermark
+-- Read a watermark: up to when a task has been done.
 select done_at
-from holdfast_marks
+from holdfast_watermarks
 where name = :name
 
--- name: insert_mark
--- Where something begins that is done piece by piece; whoever comes first says it.
-insert into holdfast_marks (name, done_at)
+-- name: insert_watermark
+-- Create a watermark, unless it exists.
+insert into holdfast_watermarks (name, done_at)
 values (:name, :now)
 on conflict do nothing
 
--- name: insert_mark (sqlserver)
-insert into holdfast_marks (name, done_at)
+-- name: insert_watermark (sqlserver)
+insert into holdfast_watermarks (name, done_at)
 select
     cast(:name as nvarchar(200)),
     cast(:now as datetime2(6))
-where not exists (select 1 from holdfast_marks where name = :name)
+where not exists (select 1 from holdfast_watermarks where name = :name)
 
--- name: set_mark
--- Take the next piece, if no one else has; until the commit no one else can.
-update holdfast_marks
+-- name: set_watermark
+-- Advance a watermark, if no other transaction has; until the commit, no other one can.
+update holdfast_watermarks
 set done_at = :before
 where name = :name and done_at = :since
 
 -- name: find_slice (sqlite)
--- Runs that ended between two instants, the first ones first; no more of any state are read than asked for. Those that
--- were submitted, started and ended together, as a batch does, are one row.
+-- Find runs that ended between two instants, the oldest first; at most `limit` of each state are read. Runs that were
+-- submitted, started and ended together, as in a batch, are one row.
 select
     r.job,
     r.queue,
     r.created_at,
     o.state,
-    o.attempt,
+    o.claim,
     o.started_at,
     o.finished_at,
     count(*) as runs
@@ -44,7 +44,7 @@ from (
         select
             run_id,
             state,
-            attempt,
+            claim,
             started_at,
             finished_at
         from holdfast_outcomes
@@ -60,7 +60,7 @@ from (
         select
             run_id,
             state,
-            attempt,
+            claim,
             started_at,
             finished_at
         from holdfast_outcomes
@@ -76,7 +76,7 @@ from (
         select
             run_id,
             state,
-            attempt,
+            claim,
             started_at,
             finished_at
         from holdfast_outcomes
@@ -92,7 +92,7 @@ from (
         select
             run_id,
             state,
-            attempt,
+            claim,
             started_at,
             finished_at
         from holdfast_outcomes
@@ -111,7 +111,7 @@ group by
     r.queue,
     r.created_at,
     o.state,
-    o.attempt,
+    o.claim,
     o.started_at,
     o.finished_at
 order by o.finished_at
@@ -122,7 +122,7 @@ select
     r.queue,
     r.created_at,
     o.state,
-    o.attempt,
+    o.claim,
     o.started_at,
     o.finished_at,
     count(*) as runs
@@ -132,7 +132,7 @@ from (
         select
             run_id,
             state,
-            attempt,
+            claim,
             started_at,
             finished_at
         from holdfast_outcomes
@@ -148,7 +148,7 @@ from (
         select
             run_id,
             state,
-            attempt,
+            claim,
             started_at,
             finished_at
         from holdfast_outcomes
@@ -164,7 +164,7 @@ from (
         select
             run_id,
             state,
-            attempt,
+            claim,
             started_at,
             finished_at
         from holdfast_outcomes
@@ -180,7 +180,7 @@ from (
         select
             run_id,
             state,
-            attempt,
+            claim,
             started_at,
             finished_at
         from holdfast_outcomes
@@ -193,14 +193,14 @@ from (
     order by finished_at
     limit :limit
 ) as o
--- The limit lets the planner do nothing but look up each.
+-- The limit forces the planner to look up each row by its key.
 cross join lateral (select job, queue, created_at from holdfast_runs where id = o.run_id limit 1) as r
 group by
     r.job,
     r.queue,
     r.created_at,
     o.state,
-    o.attempt,
+    o.claim,
     o.started_at,
     o.finished_at
 order by o.finished_at
@@ -211,7 +211,7 @@ select
     r.queue,
     r.created_at,
     o.state,
-    o.attempt,
+    o.claim,
     o.started_at,
     o.finished_at,
     count(*) as runs
@@ -223,7 +223,7 @@ from (
         select top (:limit)
             run_id,
             state,
-            attempt,
+            claim,
             started_at,
             finished_at
         from holdfast_outcomes
@@ -238,7 +238,7 @@ from (
         select top (:limit)
             run_id,
             state,
-            attempt,
+            claim,
             started_at,
             finished_at
         from holdfast_outcomes
@@ -253,7 +253,7 @@ from (
         select top (:limit)
             run_id,
             state,
-            attempt,
+            claim,
             started_at,
             finished_at
         from holdfast_outcomes
@@ -268,7 +268,7 @@ from (
         select top (:limit)
             run_id,
             state,
-            attempt,
+            claim,
             started_at,
             finished_at
         from holdfast_outcomes
@@ -286,13 +286,13 @@ group by
     r.queue,
     r.created_at,
     o.state,
-    o.attempt,
+    o.claim,
     o.started_at,
     o.finished_at
 order by o.finished_at
 
 -- name: count_slice
--- How many runs ended between two instants.
+-- Count the runs that ended between two instants.
 select count(*) as runs
 from holdfast_outcomes {sqlserver: with (readcommittedlock)}
 where
@@ -301,11 +301,11 @@ where
     and finished_at < :before
 
 -- name: find_open_for (sqlite)
--- For how many seconds a writer has been at it: there is only one, and who counts becomes it.
+-- Not needed here: the transaction that counts is the only writer.
 select null as seconds
 
 -- name: find_open_for (postgres)
--- For how many seconds the oldest transaction has been open that may write outcomes: one of ours, or one that writes.
+-- How many seconds the oldest transaction has been open that may write outcomes: one of Holdfast's, or any that writes.
 select cast(extract(epoch from clock_timestamp() - min(xact_start)) as double precision) as seconds
 from pg_stat_activity
 where
@@ -314,64 +314,65 @@ where
     and (application_name = 'holdfast' or backend_xid is not null)
 
 -- name: find_open_for (sqlserver)
--- For how many seconds the oldest transaction has been open: not ours to ask, but who counts waits for what it wrote.
+-- Not available here, and not needed: the transaction that counts waits for rows that others have written.
 select cast(null as float) as seconds
 
 -- name: read_by_index
--- It goes by an index as it is.
+-- Not needed here: the planner uses the indexes.
 select 1 as one
 
 -- name: read_by_index (postgres)
--- Let what this transaction still reads go by an index: a planner that guesses wrong would read, or sort, all there is.
+-- Make the rest of this transaction read by indexes: with outdated statistics, the planner would read or sort whole
+-- tables.
 select
     set_config('enable_bitmapscan', 'off', true) as bitmapscan,
     set_config('enable_seqscan', 'off', true) as seqscan
 
--- name: find_tallies (sqlite)
--- What has been counted of these spans of time.
+-- name: find_rollups (sqlite)
+-- Read the rollups of these intervals.
 select
     t.grain,
     t.job,
     t.queue,
-    t.since_at,
+    t.bucket_at,
     t.state,
     t.runs,
     t.waited,
     t.ran
 from json_each(:rows) as r
-cross join holdfast_tallies as t
+cross join holdfast_rollups as t
     on
         t.grain = r.value ->> 'grain'
         and t.job = r.value ->> 'job'
         and t.queue = r.value ->> 'queue'
-        and t.since_at = r.value ->> 'since_at'
+        and t.bucket_at = r.value ->> 'bucket_at'
         and t.state = r.value ->> 'state'
 
--- name: find_tallies (postgres)
+-- name: find_rollups (postgres)
 select
     t.grain,
     t.job,
     t.queue,
-    t.since_at,
+    t.bucket_at,
     t.state,
     t.runs,
     t.waited,
     t.ran
-from json_to_recordset(cast(:rows as json)) as r (grain integer, job text, queue text, since_at timestamptz, state text)
--- The limit lets the planner do nothing but look up each.
+from json_to_recordset(cast(:rows as json)) as r (grain integer, job text, queue text, bucket_at timestamptz, state text)
+-- The limit forces the planner to look up each row by its key.
 cross join lateral (
     select *
-    from holdfast_tallies as f
-    where f.grain = r.grain and f.job = r.job and f.queue = r.queue and f.since_at = r.since_at and f.state = r.state
+    from holdfast_rollups as f
+    where f.grain = r.grain and f.job = r.job and f.queue = r.queue and f.bucket_at = r.bucket_at and f.state = r.state
     limit 1
 ) as t
 
--- name: find_tallies (sqlserver)
+-- name: find_rollups (sqlserver)
 select
     t.grain,
     t.job,
     t.queue,
-    t.since_at,
+    t.bucket_at,
     t.state,
     t.runs,
     t.waited,
@@ -380,105 +381,105 @@ from openjson(:rows) with (
     grain int,
     job nvarchar(1000),
     queue nvarchar(1000),
-    since_at datetime2(6),
+    bucket_at datetime2(6),
     state nvarchar(1000)
 ) as r
-inner loop join holdfast_tallies as t
+inner loop join holdfast_rollups as t
     on
         t.grain = r.grain
         and t.job = r.job collate latin1_general_100_bin2
         and t.queue = r.queue collate latin1_general_100_bin2
-        and t.since_at = r.since_at
+        and t.bucket_at = r.bucket_at
         and t.state = r.state collate latin1_general_100_bin2
 
--- name: insert_tallies
--- Begin to count spans of time.
-{insert holdfast_tallies:
-    grain int, job name, queue name, since_at time, state name, runs bigint, waited text, ran text}
+-- name: insert_rollups
+-- Insert new rollups.
+{insert holdfast_rollups:
+    grain int, job name, queue name, bucket_at time, state name, runs bigint, waited text, ran text}
 
--- name: set_tallies
--- Go on counting spans of time.
-update holdfast_tallies as t
+-- name: set_rollups
+-- Update existing rollups.
+update holdfast_rollups as t
 set
     runs = r.runs,
     waited = r.waited,
     ran = r.ran
-from {rows: grain int, job name, queue name, since_at time, state name, runs bigint, waited text, ran text} as r
+from {rows: grain int, job name, queue name, bucket_at time, state name, runs bigint, waited text, ran text} as r
 where
     t.grain = r.grain
     and t.job = r.job
     and t.queue = r.queue
-    and t.since_at = r.since_at
+    and t.bucket_at = r.bucket_at
     and t.state = r.state
 
--- name: read_tallies (sqlite)
--- What was counted of these jobs and queues between two instants, the newest first.
+-- name: read_rollups (sqlite)
+-- Read the rollups of these jobs and queues between two instants, the newest first.
 select
     t.job,
     t.queue,
-    t.since_at,
+    t.bucket_at,
     t.state,
     t.runs,
     t.waited,
     t.ran
 from json_each(:rows) as r
-cross join holdfast_tallies as t
+cross join holdfast_rollups as t
     on
         t.grain = :grain
         and t.job = r.value ->> 'job'
         and t.queue = r.value ->> 'queue'
-        and t.since_at >= :since
-        and t.since_at < :before
-order by t.since_at desc
+        and t.bucket_at >= :since
+        and t.bucket_at < :before
+order by t.bucket_at desc
 limit :limit
 
--- name: read_tallies (postgres)
+-- name: read_rollups (postgres)
 select
     t.job,
     t.queue,
-    t.since_at,
+    t.bucket_at,
     t.state,
     t.runs,
     t.waited,
     t.ran
 from json_to_recordset(cast(:rows as json)) as r (job text, queue text)
--- The limit lets the planner do nothing but go by the key of each.
+-- The limit forces the planner to read each by its key.
 cross join lateral (
     select *
-    from holdfast_tallies as f
+    from holdfast_rollups as f
     where
         f.grain = :grain
         and f.job = r.job
         and f.queue = r.queue
-        and f.since_at >= :since
-        and f.since_at < :before
-    order by f.since_at desc
+        and f.bucket_at >= :since
+        and f.bucket_at < :before
+    order by f.bucket_at desc
     limit :limit
 ) as t
-order by t.since_at desc
+order by t.bucket_at desc
 limit :limit
 
--- name: read_tallies (sqlserver)
+-- name: read_rollups (sqlserver)
 select top (:limit)
     t.job,
     t.queue,
-    t.since_at,
+    t.bucket_at,
     t.state,
     t.runs,
     t.waited,
     t.ran
 from openjson(:rows) with (job nvarchar(1000), queue nvarchar(1000)) as r
-inner loop join holdfast_tallies as t
+inner loop join holdfast_rollups as t
     on
         t.grain = :grain
         and t.job = r.job collate latin1_general_100_bin2
         and t.queue = r.queue collate latin1_general_100_bin2
-        and t.since_at >= :since
-        and t.since_at < :before
-order by t.since_at desc
+        and t.bucket_at >= :since
+        and t.bucket_at < :before
+order by t.bucket_at desc
 
 -- name: list_totals
--- What has been counted since the beginning.
+-- Read the totals since the beginning.
 select
     job,
     queue,
@@ -486,56 +487,56 @@ select
     runs,
     waited,
     ran
-from holdfast_tallies
+from holdfast_rollups
 where grain = 0
 order by
     job,
     queue,
-    since_at,
+    bucket_at,
     state
 limit :limit
 
--- name: delete_old_tallies (sqlite)
--- What was counted long ago is no longer kept.
-delete from holdfast_tallies
-where (grain, job, queue, since_at, state) in (
+-- name: delete_old_rollups (sqlite)
+-- Delete old rollups.
+delete from holdfast_rollups
+where (grain, job, queue, bucket_at, state) in (
     select
         grain,
         job,
         queue,
-        since_at,
+        bucket_at,
         state
-    from holdfast_tallies
-    where grain = :grain and since_at < :before
-    order by since_at
+    from holdfast_rollups
+    where grain = :grain and bucket_at < :before
+    order by bucket_at
     limit :limit
 )
 
--- name: delete_old_tallies (postgres)
--- By ctid: the rows that were chosen and locked are deleted without being looked for again.
-delete from holdfast_tallies
+-- name: delete_old_rollups (postgres)
+-- By ctid, so that the chosen and locked rows are deleted without another search.
+delete from holdfast_rollups
 where ctid = any (array(
     select ctid
-    from holdfast_tallies
-    where grain = :grain and since_at < :before
-    order by since_at
+    from holdfast_rollups
+    where grain = :grain and bucket_at < :before
+    order by bucket_at
     limit :limit
     for update skip locked
 ))
 
--- name: delete_old_tallies (sqlserver)
+-- name: delete_old_rollups (sqlserver)
 delete t
 from (
-    select top (:limit) o.grain, o.job, o.queue, o.since_at, o.state
-    from holdfast_tallies as o with (updlock, readpast, readcommittedlock)
-    where o.grain = :grain and o.since_at < :before
-    order by o.since_at
+    select top (:limit) o.grain, o.job, o.queue, o.bucket_at, o.state
+    from holdfast_rollups as o with (updlock, readpast, readcommittedlock)
+    where o.grain = :grain and o.bucket_at < :before
+    order by o.bucket_at
 ) as old
-inner join holdfast_tallies as t with (rowlock)
+inner join holdfast_rollups as t with (rowlock)
     on
         t.grain = old.grain
         and t.job = old.job
         and t.queue = old.queue
-        and t.since_at = old.since_at
+        and t.bucket_at = old.bucket_at
         and t.state = old.state
 {seek}

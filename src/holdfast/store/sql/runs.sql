@@ -1,8 +1,8 @@
--- Runs: one row per submission of a job. Insert them, look them up, and search them wherever they stand.
+-- Runs: one row per submission of a job. Insert runs, read them with their states, and search them.
 
 -- name: insert_runs
--- Submit; a run that is there already (by id, by idempotency key, or as that child) is left out.
--- Where a queue is bounded and its seats were not counted, the database refuses.
+-- Insert new runs, except those that exist already (by id, by idempotency key, or as the same child).
+-- If a queue is bounded but its capacity was not checked, created_at is null and the database refuses the insert.
 insert into holdfast_runs (
     id,
     job,
@@ -18,11 +18,11 @@ insert into holdfast_runs (
     parent_id,
     stage,
     segment,
-    needed,
-    dependencies,
+    depends_on,
+    dependency_terms,
     key_limit,
-    audit,
-    trace,
+    keep_forever,
+    traceparent,
     created_at
 )
 select
@@ -40,11 +40,11 @@ select
     r.parent_id,
     r.stage,
     r.segment,
-    r.needed,
-    r.dependencies,
+    r.depends_on,
+    r.dependency_terms,
     r.key_limit,
-    r.audit,
-    r.trace,
+    r.keep_forever,
+    r.traceparent,
     case
         when
             :counted = 0
@@ -58,7 +58,7 @@ select
 from {rows:
     id id, job name, queue name, priority int, run_key name, args text, policy text, tags text,
     idempotency_key name, again_of id, kind name, parent_id id, stage name, segment name,
-    needed text, dependencies text, key_limit int, audit int, trace name, created_at time} as r
+    depends_on text, dependency_terms text, key_limit int, keep_forever int, traceparent name, created_at time} as r
 where true
 {postgres: order by r.id}
 on conflict do nothing
@@ -80,12 +80,12 @@ insert into holdfast_runs (
     parent_id,
     stage,
     segment,
-    needed,
-    dependencies,
+    depends_on,
+    dependency_terms,
     key_limit,
     key_submitted,
-    audit,
-    trace,
+    keep_forever,
+    traceparent,
     created_at
 )
 output inserted.id
@@ -104,12 +104,12 @@ select
     r.parent_id,
     r.stage,
     r.segment,
-    r.needed,
-    r.dependencies,
+    r.depends_on,
+    r.dependency_terms,
     r.key_limit,
     concat(r.id, '|', r.key_limit, '|', r.run_key),
-    r.audit,
-    r.trace,
+    r.keep_forever,
+    r.traceparent,
     case
         when
             :counted = 0
@@ -136,11 +136,11 @@ from (
         s.parent_id collate latin1_general_100_bin2 as parent_id,
         s.stage collate latin1_general_100_bin2 as stage,
         s.segment collate latin1_general_100_bin2 as segment,
-        s.needed,
-        s.dependencies,
+        s.depends_on,
+        s.dependency_terms,
         s.key_limit,
-        s.audit,
-        s.trace,
+        s.keep_forever,
+        s.traceparent,
         s.created_at,
         row_number() over (
             partition by
@@ -164,11 +164,11 @@ from (
         parent_id varchar(100),
         stage nvarchar(1000),
         segment nvarchar(1000),
-        needed nvarchar(max),
-        dependencies nvarchar(max),
+        depends_on nvarchar(max),
+        dependency_terms nvarchar(max),
         key_limit int,
-        audit int,
-        trace nvarchar(1000),
+        keep_forever int,
+        traceparent nvarchar(1000),
         created_at datetime2(6)
     ) as s
 ) as r
@@ -192,7 +192,7 @@ where
 order by r.id
 
 -- name: find_idempotent
--- The runs that already have these idempotency keys.
+-- Find the runs that already have these idempotency keys.
 select
     r.id,
     r.job,
@@ -203,7 +203,7 @@ inner join holdfast_runs as r
     on r.job = k.job and r.idempotency_key = k.idempotency_key and r.idempotency_key is not null
 
 -- name: get_submissions
--- What was submitted.
+-- Read the submissions of these runs.
 select
     id,
     args,
@@ -216,14 +216,14 @@ select
     parent_id,
     stage,
     segment,
-    needed,
-    trace,
+    depends_on,
+    traceparent,
     created_at
 from holdfast_runs
 where id in {ids}
 
 -- name: get_submissions (sqlite)
--- And how many runs of its queue may run at once: elsewhere, `take_ready` says so.
+-- Also reads the concurrency of the queue; on the other databases, `take_ready` returns it.
 select
     r.id,
     r.args,
@@ -236,8 +236,8 @@ select
     r.parent_id,
     r.stage,
     r.segment,
-    r.needed,
-    r.trace,
+    r.depends_on,
+    r.traceparent,
     r.created_at,
     q.concurrency
 from holdfast_runs as r
@@ -245,7 +245,8 @@ left join holdfast_queues as q on q.name = r.queue
 where r.id in {ids}
 
 -- name: find_snapshots
--- These runs, wherever they are. The list stands twice because PostgreSQL passes no array on through a join.
+-- Read these runs with their current states. The list appears twice because PostgreSQL does not push an array through
+-- a join.
 select
     v.id,
     v.job,
@@ -260,13 +261,13 @@ select
     v.parent_id,
     v.stage,
     v.segment,
-    v.needed,
-    v.audit,
+    v.depends_on,
+    v.keep_forever,
     v.created_at,
     v.state,
     v.place,
+    v.claim,
     v.attempt,
-    v.tries,
     v.takeovers,
     v.holder,
     v.started_at,
@@ -275,12 +276,12 @@ select
     v.deadline_at,
     v.cancel_requested_at,
     v.due_at,
-    v.because,
+    v.reason,
     v.failure_type,
     v.error,
     v.result,
     r.policy
-from holdfast_run as v
+from holdfast_run_view as v
 inner join holdfast_runs as r on r.id = v.id
 where
     v.id in {ids}
@@ -301,13 +302,13 @@ select
     v.parent_id,
     v.stage,
     v.segment,
-    v.needed,
-    v.audit,
+    v.depends_on,
+    v.keep_forever,
     v.created_at,
     v.state,
     v.place,
+    v.claim,
     v.attempt,
-    v.tries,
     v.takeovers,
     v.holder,
     v.started_at,
@@ -316,24 +317,24 @@ select
     v.deadline_at,
     v.cancel_requested_at,
     v.due_at,
-    v.because,
+    v.reason,
     v.failure_type,
     v.error,
     v.result,
     r.policy
 from openjson(:ids) with (id varchar(100) '$') as k
 inner join holdfast_runs as r on r.id = k.id collate latin1_general_100_bin2
-inner join holdfast_run as v on v.id = r.id
+inner join holdfast_run_view as v on v.id = r.id
 {seek}
 
 -- name: find_runs
--- Which of these runs exist.
+-- Find which of these runs exist.
 select id
 from holdfast_runs
 where id in {ids}
 
 -- name: find_open
--- Those of these runs that exist and have not ended.
+-- Find which of these runs exist and have not ended.
 select r.id
 from holdfast_runs as r
 where
@@ -341,7 +342,7 @@ where
     and not exists (select 1 from holdfast_outcomes as o where o.run_id = r.id)
 
 -- name: find_ids
--- The ids between two texts.
+-- Find the ids between two texts.
 select id
 from holdfast_runs {unlocked}
 where
@@ -351,7 +352,7 @@ order by id
 limit :limit
 
 -- name: find_newest (sqlite)
--- The newest run, after which new ones come.
+-- Find the newest run; the ids of new runs sort after it.
 select
     id,
     created_at
@@ -360,8 +361,8 @@ order by id desc
 limit 1
 
 -- name: find_newest (postgres)
--- Not in a caller's transaction that reads from a snapshot: a serializable one would conflict with every submission
--- of others.
+-- Returns nothing in a caller transaction that reads from a snapshot: a serializable one would conflict with every
+-- other submission.
 select
     id,
     created_at
@@ -371,15 +372,15 @@ order by id desc
 limit 1
 
 -- name: find_newest (sqlserver)
--- The newest run, after which new ones come; one that is not committed yet is passed by.
+-- Find the newest run; the ids of new runs sort after it. Skips runs that are not committed yet.
 select top (1)
     id,
     created_at
 from holdfast_runs with (readpast, readcommittedlock)
 order by id desc
 
--- name: find_kin
--- Where the runs stand that belong to a run, those that repeat it, and those that are named.
+-- name: find_related_runs
+-- Read the states of the runs that belong to a run, those that repeat it, and those in the list.
 select
     k.relation,
     v.id,
@@ -423,16 +424,17 @@ from (
     from holdfast_runs as n
     where n.id in {ids}
 ) as k
-inner join holdfast_run as v on v.id = k.id
+inner join holdfast_run_view as v on v.id = k.id
 
 -- name: lock_run (sqlite)
--- Whether there is such a run; whoever writes has the whole database.
+-- Check that the run exists. It needs no lock: a writing transaction locks the whole database.
 select id as run_id
 from holdfast_runs
 where id = :run_id
 
 -- name: lock_run (postgres)
--- Where a run stands; no one can move it, or write of it, before this transaction ends.
+-- Find the table that the run is in, and lock it: no other transaction can move the run or write its events before this
+-- one ends.
 with l as (
     select run_id
     from holdfast_leases
@@ -470,7 +472,8 @@ union all
 select run_id from y
 
 -- name: lock_run (sqlserver)
--- Where a run stands; no one can move it, or write of it, before this transaction ends.
+-- Find the table that the run is in, and lock it: no other transaction can move the run or write its events before this
+-- one ends.
 select p.run_id
 from (
     select run_id
@@ -491,7 +494,7 @@ from (
 ) as p
 
 -- name: share_runs
--- Which of these runs there are; none of them can be removed before this transaction ends.
+-- Find which of these runs exist, and lock them: none can be deleted before this transaction ends.
 select id
 from holdfast_runs
 where id in {ids}
@@ -504,7 +507,7 @@ inner join holdfast_runs as r with (repeatableread, rowlock) on r.id = k.id coll
 {seek}
 
 -- name: count_states
--- How many runs are in each state, counted no further than that.
+-- Count the runs in each state, up to `most` in each.
 select
     (select count(*) from (select run_id from holdfast_waits limit :most) as w)
     + (select count(*) from (select run_id from holdfast_ready limit :most) as r) as queued,
@@ -525,7 +528,7 @@ select
     (select count(*) from (select top (:most) run_id from holdfast_outcomes with (readpast, readcommittedlock) where state = 'timed_out' order by finished_at desc) as o) as timed_out
 
 -- name: find_matching (sqlite)
--- A stretch of one place, the newest first: the runs in it that are wanted, and the last that was looked at.
+-- Examine a range of one table, the newest run first. Returns the matching runs and the last one examined.
 select
     p.run_id,
     p.position_at,
@@ -562,7 +565,7 @@ from (
                     and (:tag is null or q.tags like :tag escape '~')
                     and (:parent_id is null or q.parent_id = :parent_id)
                     and (:parts = 1 or q.kind is null or q.kind not in ('stage', 'segment'))
-                    and (:tested is null or :tested = (select v.state from holdfast_run as v where v.id = q.id))
+                    and (:tested is null or :tested = (select v.state from holdfast_run_view as v where v.id = q.id))
                     and (
                         :error is null
                         or instr(lower((select e.error from holdfast_outcomes as e where e.run_id = q.id)), lower(:error)) > 0
@@ -571,7 +574,7 @@ from (
                         select 1
                         from json_each(:args) as a
                         where
-                            -- Arguments that can't be decoded match no value, not even null. SQLite 3.40 cuts a text off at a NUL.
+                            -- Arguments that can't be decoded match no value, not even null. SQLite 3.40 truncates a text at a NUL.
                             case
                                 when json_valid(q.args) and instr(replace(q.args, '\\', ''), '\u0000') = 0
                                 then coalesce(
@@ -598,7 +601,7 @@ from (
                         null as position_at
                     from holdfast_waits
                     where
-                        :place = 'queued'
+                        :source = 'queued'
                         and run_id < :before
                         and run_id > :after
                     order by run_id desc
@@ -614,7 +617,7 @@ from (
                         null as position_at
                     from holdfast_ready
                     where
-                        :place = 'queued'
+                        :source = 'queued'
                         and run_id < :before
                         and run_id > :after
                     order by run_id desc
@@ -630,7 +633,7 @@ from (
                         null as position_at
                     from holdfast_leases
                     where
-                        :place = 'running'
+                        :source = 'running'
                         and run_id < :before
                         and run_id > :after
                     order by run_id desc
@@ -646,7 +649,7 @@ from (
                         finished_at as position_at
                     from holdfast_outcomes
                     where
-                        :place = 'ended'
+                        :source = 'ended'
                         and state = :state
                         and finished_at >= :since
                         and finished_at <= :before_at
@@ -666,7 +669,7 @@ from (
                         null as position_at
                     from holdfast_runs
                     where
-                        :place = 'runs'
+                        :source = 'runs'
                         and id < :before
                         and id > :after
                     order by id desc
@@ -682,7 +685,7 @@ from (
                         null as position_at
                     from holdfast_runs
                     where
-                        :place = 'job'
+                        :source = 'job'
                         and id < :before
                         and id > :after
                         and job = :job
@@ -699,7 +702,7 @@ from (
                         null as position_at
                     from holdfast_runs
                     where
-                        :place = 'parent'
+                        :source = 'parent'
                         and id < :before
                         and id > :after
                         and parent_id = :parent_id
@@ -755,7 +758,7 @@ from (
                     and (cast(:tag as text) is null or q.tags like :tag escape '~')
                     and (cast(:parent_id as text) is null or q.parent_id = :parent_id)
                     and (:parts = 1 or q.kind is null or q.kind not in ('stage', 'segment'))
-                    and (cast(:tested as text) is null or :tested = (select v.state from holdfast_run as v where v.id = q.id))
+                    and (cast(:tested as text) is null or :tested = (select v.state from holdfast_run_view as v where v.id = q.id))
                     and (
                         cast(:error as text) is null
                         or strpos(lower((select e.error from holdfast_outcomes as e where e.run_id = q.id)), lower(cast(:error as text))) > 0
@@ -782,7 +785,7 @@ from (
                         cast(null as timestamptz) as position_at
                     from holdfast_waits
                     where
-                        cast(:place as text) = 'queued'
+                        cast(:source as text) = 'queued'
                         and run_id < :before
                         and run_id > :after
                     order by run_id desc
@@ -798,7 +801,7 @@ from (
                         cast(null as timestamptz) as position_at
                     from holdfast_ready
                     where
-                        cast(:place as text) = 'queued'
+                        cast(:source as text) = 'queued'
                         and run_id < :before
                         and run_id > :after
                     order by run_id desc
@@ -814,7 +817,7 @@ from (
                         cast(null as timestamptz) as position_at
                     from holdfast_leases
                     where
-                        cast(:place as text) = 'running'
+                        cast(:source as text) = 'running'
                         and run_id < :before
                         and run_id > :after
                     order by run_id desc
@@ -830,7 +833,7 @@ from (
                         finished_at as position_at
                     from holdfast_outcomes
                     where
-                        cast(:place as text) = 'ended'
+                        cast(:source as text) = 'ended'
                         and state = :state
                         and finished_at >= :since
                         and finished_at <= :before_at
@@ -850,7 +853,7 @@ from (
                         cast(null as timestamptz) as position_at
                     from holdfast_runs
                     where
-                        cast(:place as text) = 'runs'
+                        cast(:source as text) = 'runs'
                         and id < :before
                         and id > :after
                     order by id desc
@@ -866,8 +869,8 @@ from (
                         cast(null as timestamptz) as position_at
                     from holdfast_runs
                     where
-                        -- As a pair: by two conditions it may go through other jobs' runs too.
-                        cast(:place as text) = 'job'
+                        -- Compare as a pair: with two conditions, PostgreSQL may read other jobs' runs too.
+                        cast(:source as text) = 'job'
                         and (job, id) < (:job, :before)
                         and (job, id) > (:job, :after)
                     order by
@@ -884,10 +887,10 @@ from (
                         f.id as run_id,
                         cast(null as timestamptz) as position_at
                     from (
-                        -- All of a family first: in the order of ids it may go through everyone else's runs too.
+                        -- Read all children first: in the order of ids, PostgreSQL may read all other runs too.
                         select id
                         from holdfast_runs
-                        where cast(:place as text) = 'parent' and parent_id = :parent_id
+                        where cast(:source as text) = 'parent' and parent_id = :parent_id
                         offset 0
                     ) as f
                     where
@@ -910,7 +913,7 @@ order by p.number
 limit :limit
 
 -- name: find_matching (sqlserver)
--- What is locked because it is being renewed or moved is not passed by: who acts on all that match would miss it.
+-- Waits for locked rows instead of skipping them: a bulk action on all matching runs must not miss one.
 select top (:limit)
     p.run_id,
     p.position_at,
@@ -947,7 +950,7 @@ from (
                     and (cast(:tag as nvarchar(4000)) is null or q.tags like :tag escape '~')
                     and (cast(:parent_id as nvarchar(100)) is null or q.parent_id = :parent_id)
                     and (:parts = 1 or q.kind is null or q.kind not in ('stage', 'segment'))
-                    and (cast(:tested as nvarchar(20)) is null or :tested = (select v.state from holdfast_run as v where v.id = q.id))
+                    and (cast(:tested as nvarchar(20)) is null or :tested = (select v.state from holdfast_run_view as v where v.id = q.id))
                     and (
                         cast(:error as nvarchar(1000)) is null
                         or charindex(lower(cast(:error as nvarchar(1000))), lower((select e.error from holdfast_outcomes as e where e.run_id = q.id))) > 0
@@ -987,7 +990,7 @@ from (
                         cast(null as datetime2(6)) as position_at
                     from holdfast_waits
                     where
-                        cast(:place as varchar(20)) = 'queued'
+                        cast(:source as varchar(20)) = 'queued'
                         and run_id < :before
                         and run_id > :after
                     order by run_id desc
@@ -1002,7 +1005,7 @@ from (
                         cast(null as datetime2(6)) as position_at
                     from holdfast_ready
                     where
-                        cast(:place as varchar(20)) = 'queued'
+                        cast(:source as varchar(20)) = 'queued'
                         and run_id < :before
                         and run_id > :after
                     order by run_id desc
@@ -1017,7 +1020,7 @@ from (
                         cast(null as datetime2(6)) as position_at
                     from holdfast_leases
                     where
-                        cast(:place as varchar(20)) = 'running'
+                        cast(:source as varchar(20)) = 'running'
                         and run_id < :before
                         and run_id > :after
                     order by run_id desc
@@ -1032,7 +1035,7 @@ from (
                         finished_at as position_at
                     from holdfast_outcomes
                     where
-                        cast(:place as varchar(20)) = 'ended'
+                        cast(:source as varchar(20)) = 'ended'
                         and state = :state
                         and finished_at >= :since
                         and finished_at <= :before_at
@@ -1051,7 +1054,7 @@ from (
                         cast(null as datetime2(6)) as position_at
                     from holdfast_runs with (readpast, readcommittedlock)
                     where
-                        cast(:place as varchar(20)) = 'runs'
+                        cast(:source as varchar(20)) = 'runs'
                         and id < :before
                         and id > :after
                     order by id desc
@@ -1066,7 +1069,7 @@ from (
                         cast(null as datetime2(6)) as position_at
                     from holdfast_runs with (readpast, readcommittedlock)
                     where
-                        cast(:place as varchar(20)) = 'job'
+                        cast(:source as varchar(20)) = 'job'
                         and id < :before
                         and id > :after
                         and job = :job
@@ -1082,7 +1085,7 @@ from (
                         cast(null as datetime2(6)) as position_at
                     from holdfast_runs with (readpast, readcommittedlock)
                     where
-                        cast(:place as varchar(20)) = 'parent'
+                        cast(:source as varchar(20)) = 'parent'
                         and id < :before
                         and id > :after
                         and parent_id = :parent_id

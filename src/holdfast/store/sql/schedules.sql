@@ -1,12 +1,12 @@
--- Schedules, and their slots: each slot is taken by one run at most.
+-- Schedules and their slots: each slot has at most one run.
 
 -- name: insert_schedule
--- A schedule is known from now on: no slot before this is due.
+-- Insert a schedule; slots before this time are never due.
 insert into holdfast_schedules (
     name,
     spec,
-    considered_at,
-    seen_at
+    evaluated_at,
+    last_seen_at
 )
 values (
     :name,
@@ -20,8 +20,8 @@ on conflict do nothing
 insert into holdfast_schedules (
     name,
     spec,
-    considered_at,
-    seen_at
+    evaluated_at,
+    last_seen_at
 )
 select
     cast(:name as nvarchar(200)),
@@ -31,67 +31,67 @@ select
 where not exists (select 1 from holdfast_schedules where name = :name)
 
 -- name: set_schedule
--- Every slot up to then has been decided, by code that says what the schedule is.
+-- Record up to when the slots of a schedule are decided, and the definition that decided them.
 update holdfast_schedules
 set
     spec = :spec,
-    considered_at = :considered_at,
-    seen_at = :now
+    evaluated_at = :evaluated_at,
+    last_seen_at = :now
 where name = :name
 
 -- name: get_schedule
--- A schedule, and how far it has come.
+-- Find a schedule, and up to when its slots are decided.
 select
     name,
     spec,
-    considered_at,
+    evaluated_at,
     paused_at,
     note,
-    seen_at
+    last_seen_at
 from holdfast_schedules
 where name = :name
 
 -- name: lock_schedule
--- A schedule, ours until this transaction ends.
+-- Find a schedule and lock it until this transaction ends.
 select
     name,
     spec,
-    considered_at,
+    evaluated_at,
     paused_at,
     note,
-    seen_at
+    last_seen_at
 from holdfast_schedules
 where name = :name
 {postgres: for update}
 
 -- name: lock_schedule (sqlserver)
--- A schedule, held still until this transaction ends by writing it as it is.
+-- Find a schedule and lock it until this transaction ends, by an update that changes nothing.
 update s
-set considered_at = s.considered_at
+set evaluated_at = s.evaluated_at
 output
     inserted.name,
     inserted.spec,
-    inserted.considered_at,
+    inserted.evaluated_at,
     inserted.paused_at,
     inserted.note,
-    inserted.seen_at
+    inserted.last_seen_at
 from holdfast_schedules as s with (rowlock)
 where s.name = :name
 
 -- name: list_schedules
--- Every schedule, and how far it has come.
+-- List all schedules, and up to when their slots are decided.
 select
     name,
     spec,
-    considered_at,
+    evaluated_at,
     paused_at,
     note,
-    seen_at
+    last_seen_at
 from holdfast_schedules
 order by name
 
 -- name: pause_schedule
--- No slot of this schedule may start.
+-- Pause a schedule: none of its slots may start.
 update holdfast_schedules
 set
     paused_at = coalesce(paused_at, :now),
@@ -99,7 +99,7 @@ set
 where name = :name
 
 -- name: resume_schedule
--- Slots of this schedule may start again.
+-- Resume a schedule.
 update holdfast_schedules
 set
     paused_at = null,
@@ -107,31 +107,32 @@ set
 where name = :name
 
 -- name: insert_slots
--- Take slots; one that someone has is left out.
+-- Claim slots, except those that are claimed already.
 {insert holdfast_slots:
-    job name, slot_at time, state name, run_id id, because text, into_at time, manual int, claimed_at time,
+    job name, slot_at time, state name, run_id id, reason text, coalesced_at time, manual int, claimed_at time,
     claimed_by name;
     unless job, slot_at; returning slot_at}
 
 -- name: set_slots_skipped
--- Slots that were claimed and whose runs were refused.
+-- Mark claimed slots as skipped, because their runs were refused.
 update holdfast_slots as s
 set
     state = 'skipped',
     run_id = null,
-    because = r.because
-from {rows: job name, slot_at time, because text} as r
+    reason = r.reason
+from {rows: job name, slot_at time, reason text} as r
 where s.job = r.job and s.slot_at = r.slot_at
 
 -- name: find_slots
--- The latest slots of a schedule, and what became of their runs. Not by the view of runs: SQLite would read all of it.
+-- Find the latest slots of a schedule, and the states of their runs. The view of runs is not used, because SQLite would
+-- read all of it.
 select
     s.job,
     s.slot_at,
     s.state,
     s.run_id,
-    s.because,
-    s.into_at,
+    s.reason,
+    s.coalesced_at,
     s.manual,
     s.claimed_at,
     case
@@ -150,8 +151,8 @@ from (
         slot_at,
         state,
         run_id,
-        because,
-        into_at,
+        reason,
+        coalesced_at,
         manual,
         claimed_at
     from holdfast_slots
@@ -165,7 +166,7 @@ left join holdfast_leases as l on l.run_id = s.run_id
 order by s.slot_at desc
 
 -- name: find_slot_of
--- The slot that a run has.
+-- Find the slot of a run.
 select
     job,
     slot_at,
@@ -174,7 +175,7 @@ from holdfast_slots
 where run_id = :run_id and run_id is not null
 
 -- name: find_queued_slots
--- Slots that are claimed and whose runs no worker has ever started. A run that waits for its children has been.
+-- Find claimed slots whose runs were never started. A run that waits for its children was started.
 select
     s.run_id,
     s.claimed_by
@@ -182,16 +183,16 @@ from (
     select
         run_id,
         claimed_by
-    from holdfast_schedule_slots
+    from holdfast_slot_view
     where outcome = 'queued'
 ) as s
 left join holdfast_waits as w on w.run_id = s.run_id
 left join holdfast_ready as r on r.run_id = s.run_id
-where coalesce(r.attempt, w.attempt) = 0
+where coalesce(r.claim, w.claim) = 0
 order by s.run_id
 
 -- name: find_active
--- Runs of a key that have not ended: those whose turn it is, and those that wait.
+-- Find the runs of a key that have not ended: those that have the key, and those that wait for it.
 select
     a.run_id,
     s.slot_at,
@@ -200,14 +201,14 @@ select
     l.deadline_at
 from (
     select run_id
-    from holdfast_holds
+    from holdfast_key_locks
     where run_key = :key and run_id is not null
     union
     select w.run_id
     from (
         select run_id
         from holdfast_waits
-        where run_key = :key and run_key is not null and missing = 0
+        where run_key = :key and run_key is not null and dependencies_left = 0
         order by run_key, due_at, run_id
         limit :limit
     ) as w

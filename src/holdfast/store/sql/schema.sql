@@ -1,4 +1,4 @@
--- The schema's version, which is also the lock of a migration; and which database a connection has.
+-- Schema: the version of the tables, which is also the lock of a migration; and the identity of a connection's database.
 
 -- name: find_schema_table (sqlite)
 select name from sqlite_master where type = 'table' and name = 'holdfast_schema'
@@ -36,31 +36,31 @@ update holdfast_schema set touched = touched + 1 output inserted.version where i
 update holdfast_schema set version = :version where id = 1
 
 -- name: find_database (sqlite)
--- The file, as SQLite resolved its path; empty for a database in memory.
+-- Find the database file, with the path resolved by SQLite; empty for a database in memory.
 select list.file as name
 from pragma_database_list as list
 where list.name = 'main'
 
 -- name: find_database (postgres)
--- Which database this is: its name, its running server, and our tables as this connection finds them.
+-- Identify the database: its name, the start time of its server, and the table that this connection sees.
 select
     current_database()::text as name,
     pg_postmaster_start_time() as started_at,
     to_regclass('holdfast_runs')::oid as runs
 
 -- name: find_database (sqlserver)
--- Which database this is: its name, its server, and our tables as this connection finds them.
+-- Identify the database: its name, its server, and the table that this connection sees.
 select
     db_name() as name,
     cast(serverproperty('servername') as nvarchar(128)) as server,
     object_id('holdfast_runs') as runs
 
 -- name: find_isolation (sqlite)
--- Once a transaction has the write lock, it sees all that was committed.
+-- Not needed here: a transaction with the write lock sees everything that was committed.
 select null as isolation
 
 -- name: find_isolation (postgres)
--- The isolation of this transaction, if its statements do not see what others commit meanwhile.
+-- Find the isolation level of this transaction, if its statements do not see the later commits of others.
 select
     case
         when current_setting('transaction_isolation') in ('repeatable read', 'serializable')
@@ -68,7 +68,7 @@ select
     end as isolation
 
 -- name: find_isolation (sqlserver)
--- The isolation of this transaction, if its statements do not see what others commit meanwhile.
+-- Find the isolation level of this transaction, if its statements do not see the later commits of others.
 select case when transaction_isolation_level = 5 then 'snapshot' end as isolation
 from sys.dm_exec_sessions
 where session_id = @@spid

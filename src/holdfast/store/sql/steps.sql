@@ -1,91 +1,91 @@
--- Steps: results that a run keeps over its retries.
+-- Steps: stored results that a run keeps across its attempts.
 
 -- name: insert_steps
--- Remember finished steps.
+-- Store finished steps.
 {insert holdfast_steps:
-    run_id id, name name, result text, attempt int, tries int, started_at time, finished_at time, number int}
+    run_id id, name name, result text, claim int, attempts int, started_at time, finished_at time, number int}
 
 -- name: find_steps
--- The finished steps of a run.
+-- Read the finished steps of a run.
 select
     name,
     result,
-    attempt,
-    tries,
+    claim,
+    attempts,
     started_at,
     finished_at,
     number
 from holdfast_steps
 where run_id = :run_id
 order by
-    attempt,
+    claim,
     number,
     name
 
--- name: find_told_steps
--- The steps of a run that were done after that one, in the order of their writing, be they forgotten or not.
+-- name: find_steps_after
+-- Read the steps of a run that were done after a given one, in the order of writing, including forgotten ones.
 select
-    s.attempt,
+    s.claim,
     s.number,
     s.name,
-    s.tries,
+    s.attempts,
     s.started_at,
     s.finished_at,
     s.forgotten
 from (
     select
-        attempt,
+        claim,
         number,
         name,
-        tries,
+        attempts,
         started_at,
         finished_at,
         0 as forgotten
     from holdfast_steps
     where
         run_id = :run_id
-        and attempt >= :attempt
-        and (attempt > :attempt or number > :number)
+        and claim >= :claim
+        and (claim > :claim or number > :number)
     union all
     select
-        attempt,
+        claim,
         number,
         name,
-        tries,
+        attempts,
         started_at,
         finished_at,
         1 as forgotten
-    from holdfast_forgotten
+    from holdfast_forgotten_steps
     where
         run_id = :run_id
-        and attempt >= :attempt
-        and (attempt > :attempt or number > :number)
+        and claim >= :claim
+        and (claim > :claim or number > :number)
 ) as s
 order by
-    s.attempt,
+    s.claim,
     s.number
 limit :limit
 
 -- name: find_last_step
--- The step that a run remembered last.
+-- Find the step that a run stored last.
 select result
 from holdfast_steps
 where run_id = :run_id
 order by
-    attempt desc,
+    claim desc,
     number desc
 limit 1
 
 -- name: delete_step
--- Forget a step: the row that comes back is ours to move.
+-- Delete a step and return it; the caller inserts it as forgotten.
 delete from holdfast_steps
 where
     run_id = :run_id
     and name = :name
 returning
     name,
-    attempt,
-    tries,
+    claim,
+    attempts,
     started_at,
     finished_at,
     number
@@ -94,8 +94,8 @@ returning
 delete from holdfast_steps
 output
     deleted.name,
-    deleted.attempt,
-    deleted.tries,
+    deleted.claim,
+    deleted.attempts,
     deleted.started_at,
     deleted.finished_at,
     deleted.number
@@ -103,7 +103,7 @@ where
     run_id = :run_id
     and name = :name
 
--- name: insert_forgotten
--- A step was done, and is remembered no more.
-insert into holdfast_forgotten (run_id, name, attempt, tries, started_at, finished_at, number)
-values (:run_id, :name, :attempt, :tries, :started_at, :finished_at, :number)
+-- name: insert_forgotten_step
+-- Record that a step was done and then forgotten.
+insert into holdfast_forgotten_steps (run_id, name, claim, attempts, started_at, finished_at, number)
+values (:run_id, :name, :claim, :attempts, :started_at, :finished_at, :number)

@@ -1,13 +1,13 @@
--- Tokens ("passes"): API tokens and sessions.
+-- Tokens: API tokens and sessions.
 
--- name: insert_pass
--- A pass is given out; its name may be taken.
-insert into holdfast_passes (
+-- name: insert_token
+-- Create a token, unless its name is taken.
+insert into holdfast_tokens (
     digest,
     name,
     role,
     kind,
-    made_at,
+    created_at,
     expires_at
 )
 values (
@@ -20,13 +20,13 @@ values (
 )
 on conflict do nothing
 
--- name: insert_pass (sqlserver)
-insert into holdfast_passes (
+-- name: insert_token (sqlserver)
+insert into holdfast_tokens (
     digest,
     name,
     role,
     kind,
-    made_at,
+    created_at,
     expires_at
 )
 select
@@ -38,48 +38,48 @@ select
     cast(:expires_at as datetime2(6))
 where
     :kind <> 'token'
-    or not exists (select 1 from holdfast_passes where name = :name and kind = 'token')
+    or not exists (select 1 from holdfast_tokens where name = :name and kind = 'token')
 
--- name: find_pass
--- The pass with this digest, if it is still good.
+-- name: find_token
+-- Find the token with this digest, if it has not expired.
 select
     name,
     role,
     kind,
-    made_at,
+    created_at,
     expires_at
-from holdfast_passes
+from holdfast_tokens
 where
     digest = :digest
     and (expires_at is null or expires_at > :now)
 
--- name: list_passes
--- Every pass that is still good, those of one name together.
+-- name: list_tokens
+-- List all valid tokens and sessions, grouped by name.
 select
     name,
     role,
     kind,
-    made_at,
+    created_at,
     expires_at
-from holdfast_passes
+from holdfast_tokens
 where expires_at is null or expires_at > :now
 order by
     name,
     kind desc,
-    made_at
+    created_at
 limit :limit
 
--- name: delete_pass
--- A pass is given back.
-delete from holdfast_passes
+-- name: delete_token
+-- Delete a token or session.
+delete from holdfast_tokens
 where digest = :digest
 
--- name: delete_passes_of
--- Whoever has this name has no pass any more.
-delete from holdfast_passes
+-- name: delete_tokens_of
+-- Delete the token and all sessions of this name.
+delete from holdfast_tokens
 where name = :name
 
--- name: delete_expired_passes
--- Passes that have run out.
-delete from holdfast_passes
+-- name: delete_expired_tokens
+-- Delete expired tokens and sessions.
+delete from holdfast_tokens
 where expires_at <= :now

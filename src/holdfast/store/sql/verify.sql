@@ -1,7 +1,7 @@
--- Verify: the rows that break a rule.
+-- Verify: find rows that break a rule.
 
 -- name: verify
--- What must never be. One statement, one snapshot.
+-- Find all inconsistencies, in one statement and so from one snapshot.
 with places as (
     select run_id, 'waits' as place from holdfast_waits
     union all
@@ -25,7 +25,7 @@ counted as (
 select
     'nowhere' as problem,
     r.id as run_id,
-    'the run is in no place' as detail
+    'the run is in none of waits, ready, leases and outcomes' as detail
 from holdfast_runs as r
 left join counted as c on c.run_id = r.id
 where c.run_id is null
@@ -52,24 +52,24 @@ where r.id is null
 union all
 
 select
-    'key_without_turn' as problem,
+    'run_without_key_lock' as problem,
     p.run_id,
-    'it is ready or runs, but the hold on ' || p.run_key || ' is not its own' as detail
+    'the run is ready or running, but the key lock of ' || p.run_key || ' belongs to another run' as detail
 from (
-    select run_id, run_key, number from holdfast_ready where run_key is not null
+    select run_id, run_key, key_number from holdfast_ready where run_key is not null
     union all
-    select run_id, run_key, number from holdfast_leases where run_key is not null
+    select run_id, run_key, key_number from holdfast_leases where run_key is not null
 ) as p
-left join holdfast_holds as h on h.run_key = p.run_key and h.number = p.number
+left join holdfast_key_locks as h on h.run_key = p.run_key and h.key_number = p.key_number
 where h.run_id is null or h.run_id <> p.run_id
 
 union all
 
 select
-    'turn_without_run' as problem,
+    'key_lock_without_run' as problem,
     h.run_id,
-    'the hold on ' || h.run_key || ' belongs to a run that has ended or does not exist' as detail
-from holdfast_holds as h
+    'the key lock of ' || h.run_key || ' belongs to a run that has ended or does not exist' as detail
+from holdfast_key_locks as h
 left join places as p on p.run_id = h.run_id and p.place <> 'outcomes'
 where h.run_id is not null and p.run_id is null
 
@@ -78,41 +78,41 @@ union all
 select
     'lease_outlived' as problem,
     run_id,
-    'its lease ran out long ago and no orchestrator took it away' as detail
+    'its lease expired long ago, and no orchestrator has recovered it' as detail
 from holdfast_leases
 where expires_at < :late_at
 
 union all
 
 select
-    'needs_miscounted' as problem,
+    'dependencies_miscounted' as problem,
     w.run_id,
-    'it waits for another number of runs than its needs say' as detail
+    'its number of open dependencies is not the number of its dependency rows' as detail
 from holdfast_waits as w
 where
-    -- While its segments are being made, a stage's count is not one yet.
-    (w.errand is null or w.errand = 'expand')
-    and w.missing <> (select count(*) from holdfast_needs as n where n.run_id = w.run_id)
-    + (select count(*) from holdfast_asks as a where a.run_id = w.run_id)
+    -- While the segments of a stage are being created, its count is not final.
+    (w.pending_action is null or w.pending_action = 'expand')
+    and w.dependencies_left <> (select count(*) from holdfast_dependencies as n where n.run_id = w.run_id)
+    + (select count(*) from holdfast_build_requests as a where a.run_id = w.run_id)
 
 union all
 
 select
-    'need_without_wait' as problem,
+    'dependency_without_wait' as problem,
     n.run_id,
-    'it needs ' || n.needed || ' but does not wait' as detail
-from holdfast_needs as n
+    'the run depends on ' || n.depends_on || ', but does not wait' as detail
+from holdfast_dependencies as n
 left join holdfast_waits as w on w.run_id = n.run_id
 where w.run_id is null
 
 union all
 
 select
-    'ask_without_wait' as problem,
+    'build_request_without_wait' as problem,
     a.run_id,
-    'it asks for a build of ' || a.job || ' but does not wait, or no orchestrator is to look at it' as detail
-from holdfast_asks as a
-left join holdfast_waits as w on w.run_id = a.run_id and w.look = 1
+    'the run has a build request for ' || a.job || ', but does not wait, or no orchestrator will check it' as detail
+from holdfast_build_requests as a
+left join holdfast_waits as w on w.run_id = a.run_id and w.unchecked = 1
 where w.run_id is null
 
 union all
@@ -120,7 +120,7 @@ union all
 select
     'build_without_run' as problem,
     b.run_id,
-    'the build of ' || b.job || ' names a run that does not exist' as detail
+    'the build of ' || b.job || ' refers to a run that does not exist' as detail
 from holdfast_builds as b
 left join holdfast_runs as r on r.id = b.run_id
 where r.id is null
@@ -140,27 +140,27 @@ union all
 select
     'gate_left_open' as problem,
     g.id as run_id,
-    'a row in gates lets anyone delete outcomes and must be removed' as detail
-from holdfast_gates as g
+    'a row in retention_gate lets anyone delete outcomes, and must be deleted' as detail
+from holdfast_retention_gate as g
 
 union all
 
 select
     'wait_forgotten' as problem,
     w.run_id,
-    'it waits for nothing, no one holds its key, and no orchestrator is to look at it' as detail
+    'the run waits for nothing, no run holds its key, and no orchestrator will check it' as detail
 from holdfast_waits as w
 where
-    w.look = 0
-    and w.missing = 0
+    w.unchecked = 0
+    and w.dependencies_left = 0
     and w.due_at is null
-    and w.errand is null
+    and w.pending_action is null
     and (
         w.run_key is null
         or w.key_limit > (
             select count(*)
-            from holdfast_holds as h
-            where h.run_key = w.run_key and h.number <= w.key_limit
+            from holdfast_key_locks as h
+            where h.run_key = w.run_key and h.key_number <= w.key_limit
         )
     )
 
@@ -179,7 +179,7 @@ union all
 select
     'run_without_slot' as problem,
     r.id as run_id,
-    'it was submitted for a slot of ' || r.job || ' that is not its own' as detail
+    'the run was submitted for a slot of ' || r.job || ' that belongs to another run' as detail
 from holdfast_runs as r
 left join holdfast_slots as s on s.run_id = r.id and s.run_id is not null
 where r.kind = 'slot' and s.run_id is null
@@ -189,30 +189,30 @@ union all
 select
     'slot_into_nothing' as problem,
     '' as run_id,
-    'slot ' || cast(s.slot_at as text) || ' of ' || s.job || ' is coalesced into ' || cast(s.into_at as text) || ', which is no slot' as detail
+    'slot ' || cast(s.slot_at as text) || ' of ' || s.job || ' is coalesced into ' || cast(s.coalesced_at as text) || ', which is not a slot' as detail
 from holdfast_slots as s
-left join holdfast_slots as i on i.job = s.job and i.slot_at = s.into_at
-where s.into_at is not null and i.job is null
+left join holdfast_slots as i on i.job = s.job and i.slot_at = s.coalesced_at
+where s.coalesced_at is not null and i.job is null
 
 union all
 
 select
-    'seat_without_run' as problem,
+    'capacity_without_run' as problem,
     s.run_id,
-    'it has a seat in queue ' || s.queue || ', but has ended or does not exist' as detail
-from holdfast_seats as s
+    'the run counts against the capacity of queue ' || s.queue || ', but it has ended or does not exist' as detail
+from holdfast_queue_capacity as s
 left join places as p on p.run_id = s.run_id and p.place <> 'outcomes'
 where p.run_id is null
 
 union all
 
 select
-    'run_without_seat' as problem,
+    'run_without_capacity' as problem,
     r.id as run_id,
-    'queue ' || r.queue || ' or all queues are bounded, but it has no seat' as detail
+    'queue ' || r.queue || ' or all queues are bounded, but the run is not counted' as detail
 from places as p
 inner join holdfast_runs as r on r.id = p.run_id
-left join holdfast_seats as s on s.run_id = r.id
+left join holdfast_queue_capacity as s on s.run_id = r.id
 where
     p.place <> 'outcomes'
     and s.run_id is null
@@ -229,9 +229,9 @@ where
 union all
 
 select
-    'child_of_no_one' as problem,
+    'child_without_parent' as problem,
     r.id as run_id,
-    'it has not ended, and run ' || r.parent_id || ', to which it belongs, does not exist' as detail
+    'the run has not ended, but its parent ' || r.parent_id || ' does not exist' as detail
 from holdfast_runs as r
 left join holdfast_runs as p on p.id = r.parent_id
 left join holdfast_outcomes as o on o.run_id = r.id
@@ -240,10 +240,10 @@ where r.parent_id is not null and p.id is null and o.run_id is null
 union all
 
 select
-    'stop_without_ending' as problem,
+    'child_cancellation_without_ending' as problem,
     s.parent_id as run_id,
-    'its children are to be stopped, but it has not ended badly' as detail
-from holdfast_stops as s
+    'its children are to be cancelled, but it has not failed or been cancelled' as detail
+from holdfast_child_cancellations as s
 left join holdfast_outcomes as o on o.run_id = s.parent_id and o.state <> 'succeeded'
 where o.run_id is null
 
@@ -252,11 +252,11 @@ union all
 select
     'stage_left_behind' as problem,
     r.id as run_id,
-    'its pipeline ' || r.parent_id || ' has ended, and no one is to stop it' as detail
+    'its pipeline ' || r.parent_id || ' has ended, but no one will cancel the run' as detail
 from places as p
 inner join holdfast_runs as r on r.id = p.run_id
 inner join holdfast_outcomes as o on o.run_id = r.parent_id
-left join holdfast_stops as s on s.parent_id = r.parent_id
+left join holdfast_child_cancellations as s on s.parent_id = r.parent_id
 left join holdfast_leases as l on l.run_id = r.id
 where
     p.place <> 'outcomes'
@@ -265,7 +265,7 @@ where
     and l.cancel_requested_at is null
 
 -- name: verify (sqlserver)
--- What must never be. One statement; where it is not one snapshot too, whoever asks looks twice.
+-- Find all inconsistencies, in one statement. It may not see one snapshot, so the caller runs it twice.
 with places as (
     select run_id, 'waits' as place from holdfast_waits
     union all
@@ -289,7 +289,7 @@ counted as (
 select
     'nowhere' as problem,
     r.id as run_id,
-    cast('the run is in no place' as nvarchar(1000)) collate latin1_general_100_bin2 as detail
+    cast('the run is in none of waits, ready, leases and outcomes' as nvarchar(1000)) collate latin1_general_100_bin2 as detail
 from holdfast_runs as r
 left join counted as c on c.run_id = r.id
 where c.run_id is null
@@ -316,24 +316,24 @@ where r.id is null
 union all
 
 select
-    'key_without_turn' as problem,
+    'run_without_key_lock' as problem,
     p.run_id,
-    cast(concat('it is ready or runs, but the hold on ', p.run_key, ' is not its own') as nvarchar(1000)) collate latin1_general_100_bin2 as detail
+    cast(concat('the run is ready or running, but the key lock of ', p.run_key, ' belongs to another run') as nvarchar(1000)) collate latin1_general_100_bin2 as detail
 from (
-    select run_id, run_key, number from holdfast_ready where run_key is not null
+    select run_id, run_key, key_number from holdfast_ready where run_key is not null
     union all
-    select run_id, run_key, number from holdfast_leases where run_key is not null
+    select run_id, run_key, key_number from holdfast_leases where run_key is not null
 ) as p
-left join holdfast_holds as h on h.run_key = p.run_key and h.number = p.number
+left join holdfast_key_locks as h on h.run_key = p.run_key and h.key_number = p.key_number
 where h.run_id is null or h.run_id <> p.run_id
 
 union all
 
 select
-    'turn_without_run' as problem,
+    'key_lock_without_run' as problem,
     h.run_id,
-    cast(concat('the hold on ', h.run_key, ' belongs to a run that has ended or does not exist') as nvarchar(1000)) collate latin1_general_100_bin2 as detail
-from holdfast_holds as h
+    cast(concat('the key lock of ', h.run_key, ' belongs to a run that has ended or does not exist') as nvarchar(1000)) collate latin1_general_100_bin2 as detail
+from holdfast_key_locks as h
 left join places as p on p.run_id = h.run_id and p.place <> 'outcomes'
 where h.run_id is not null and p.run_id is null
 
@@ -342,41 +342,41 @@ union all
 select
     'lease_outlived' as problem,
     run_id,
-    cast('its lease ran out long ago and no orchestrator took it away' as nvarchar(1000)) collate latin1_general_100_bin2 as detail
+    cast('its lease expired long ago, and no orchestrator has recovered it' as nvarchar(1000)) collate latin1_general_100_bin2 as detail
 from holdfast_leases
 where expires_at < :late_at
 
 union all
 
 select
-    'needs_miscounted' as problem,
+    'dependencies_miscounted' as problem,
     w.run_id,
-    cast('it waits for another number of runs than its needs say' as nvarchar(1000)) collate latin1_general_100_bin2 as detail
+    cast('its number of open dependencies is not the number of its dependency rows' as nvarchar(1000)) collate latin1_general_100_bin2 as detail
 from holdfast_waits as w
 where
-    -- While its segments are being made, a stage's count is not one yet.
-    (w.errand is null or w.errand = 'expand')
-    and w.missing <> (select count(*) from holdfast_needs as n where n.run_id = w.run_id)
-    + (select count(*) from holdfast_asks as a where a.run_id = w.run_id)
+    -- While the segments of a stage are being created, its count is not final.
+    (w.pending_action is null or w.pending_action = 'expand')
+    and w.dependencies_left <> (select count(*) from holdfast_dependencies as n where n.run_id = w.run_id)
+    + (select count(*) from holdfast_build_requests as a where a.run_id = w.run_id)
 
 union all
 
 select
-    'need_without_wait' as problem,
+    'dependency_without_wait' as problem,
     n.run_id,
-    cast(concat('it needs ', n.needed, ' but does not wait') as nvarchar(1000)) collate latin1_general_100_bin2 as detail
-from holdfast_needs as n
+    cast(concat('the run depends on ', n.depends_on, ', but does not wait') as nvarchar(1000)) collate latin1_general_100_bin2 as detail
+from holdfast_dependencies as n
 left join holdfast_waits as w on w.run_id = n.run_id
 where w.run_id is null
 
 union all
 
 select
-    'ask_without_wait' as problem,
+    'build_request_without_wait' as problem,
     a.run_id,
-    'it asks for a build of ' + a.job + ' but does not wait, or no orchestrator is to look at it' as detail
-from holdfast_asks as a
-left join holdfast_waits as w on w.run_id = a.run_id and w.look = 1
+    'the run has a build request for ' + a.job + ', but does not wait, or no orchestrator will check it' as detail
+from holdfast_build_requests as a
+left join holdfast_waits as w on w.run_id = a.run_id and w.unchecked = 1
 where w.run_id is null
 
 union all
@@ -384,7 +384,7 @@ union all
 select
     'build_without_run' as problem,
     b.run_id,
-    'the build of ' + b.job + ' names a run that does not exist' as detail
+    'the build of ' + b.job + ' refers to a run that does not exist' as detail
 from holdfast_builds as b
 left join holdfast_runs as r on r.id = b.run_id
 where r.id is null
@@ -404,27 +404,27 @@ union all
 select
     'gate_left_open' as problem,
     g.id as run_id,
-    'a row in gates lets anyone delete outcomes and must be removed' as detail
-from holdfast_gates as g
+    'a row in retention_gate lets anyone delete outcomes, and must be deleted' as detail
+from holdfast_retention_gate as g
 
 union all
 
 select
     'wait_forgotten' as problem,
     w.run_id,
-    cast('it waits for nothing, no one holds its key, and no orchestrator is to look at it' as nvarchar(1000)) collate latin1_general_100_bin2 as detail
+    cast('the run waits for nothing, no run holds its key, and no orchestrator will check it' as nvarchar(1000)) collate latin1_general_100_bin2 as detail
 from holdfast_waits as w
 where
-    w.look = 0
-    and w.missing = 0
+    w.unchecked = 0
+    and w.dependencies_left = 0
     and w.due_at is null
-    and w.errand is null
+    and w.pending_action is null
     and (
         w.run_key is null
         or w.key_limit > (
             select count(*)
-            from holdfast_holds as h
-            where h.run_key = w.run_key and h.number <= w.key_limit
+            from holdfast_key_locks as h
+            where h.run_key = w.run_key and h.key_number <= w.key_limit
         )
     )
 
@@ -443,7 +443,7 @@ union all
 select
     'run_without_slot' as problem,
     r.id as run_id,
-    'it was submitted for a slot of ' + r.job + ' that is not its own' as detail
+    'the run was submitted for a slot of ' + r.job + ' that belongs to another run' as detail
 from holdfast_runs as r
 left join holdfast_slots as s on s.run_id = r.id and s.run_id is not null
 where r.kind = 'slot' and s.run_id is null
@@ -453,30 +453,30 @@ union all
 select
     'slot_into_nothing' as problem,
     '' as run_id,
-    'slot ' + convert(nvarchar(40), s.slot_at, 126) + ' of ' + s.job + ' is coalesced into ' + convert(nvarchar(40), s.into_at, 126) + ', which is no slot' as detail
+    'slot ' + convert(nvarchar(40), s.slot_at, 126) + ' of ' + s.job + ' is coalesced into ' + convert(nvarchar(40), s.coalesced_at, 126) + ', which is not a slot' as detail
 from holdfast_slots as s
-left join holdfast_slots as i on i.job = s.job and i.slot_at = s.into_at
-where s.into_at is not null and i.job is null
+left join holdfast_slots as i on i.job = s.job and i.slot_at = s.coalesced_at
+where s.coalesced_at is not null and i.job is null
 
 union all
 
 select
-    'seat_without_run' as problem,
+    'capacity_without_run' as problem,
     s.run_id,
-    'it has a seat in queue ' + s.queue + ', but has ended or does not exist' as detail
-from holdfast_seats as s
+    'the run counts against the capacity of queue ' + s.queue + ', but it has ended or does not exist' as detail
+from holdfast_queue_capacity as s
 left join places as p on p.run_id = s.run_id and p.place <> 'outcomes'
 where p.run_id is null
 
 union all
 
 select
-    'run_without_seat' as problem,
+    'run_without_capacity' as problem,
     r.id as run_id,
-    'queue ' + r.queue + ' or all queues are bounded, but it has no seat' as detail
+    'queue ' + r.queue + ' or all queues are bounded, but the run is not counted' as detail
 from places as p
 inner join holdfast_runs as r on r.id = p.run_id
-left join holdfast_seats as s on s.run_id = r.id
+left join holdfast_queue_capacity as s on s.run_id = r.id
 where
     p.place <> 'outcomes'
     and s.run_id is null
@@ -493,9 +493,9 @@ where
 union all
 
 select
-    'child_of_no_one' as problem,
+    'child_without_parent' as problem,
     r.id as run_id,
-    cast(concat('it has not ended, and run ', r.parent_id, ', to which it belongs, does not exist') as nvarchar(1000)) collate latin1_general_100_bin2 as detail
+    cast(concat('the run has not ended, but its parent ', r.parent_id, ' does not exist') as nvarchar(1000)) collate latin1_general_100_bin2 as detail
 from holdfast_runs as r
 left join holdfast_runs as p on p.id = r.parent_id
 left join holdfast_outcomes as o on o.run_id = r.id
@@ -504,10 +504,10 @@ where r.parent_id is not null and p.id is null and o.run_id is null
 union all
 
 select
-    'stop_without_ending' as problem,
+    'child_cancellation_without_ending' as problem,
     s.parent_id as run_id,
-    cast('its children are to be stopped, but it has not ended badly' as nvarchar(1000)) collate latin1_general_100_bin2 as detail
-from holdfast_stops as s
+    cast('its children are to be cancelled, but it has not failed or been cancelled' as nvarchar(1000)) collate latin1_general_100_bin2 as detail
+from holdfast_child_cancellations as s
 left join holdfast_outcomes as o on o.run_id = s.parent_id and o.state <> 'succeeded'
 where o.run_id is null
 
@@ -516,11 +516,11 @@ union all
 select
     'stage_left_behind' as problem,
     r.id as run_id,
-    cast(concat('its pipeline ', r.parent_id, ' has ended, and no one is to stop it') as nvarchar(1000)) collate latin1_general_100_bin2 as detail
+    cast(concat('its pipeline ', r.parent_id, ' has ended, but no one will cancel the run') as nvarchar(1000)) collate latin1_general_100_bin2 as detail
 from places as p
 inner join holdfast_runs as r on r.id = p.run_id
 inner join holdfast_outcomes as o on o.run_id = r.parent_id
-left join holdfast_stops as s on s.parent_id = r.parent_id
+left join holdfast_child_cancellations as s on s.parent_id = r.parent_id
 left join holdfast_leases as l on l.run_id = r.id
 where
     p.place <> 'outcomes'

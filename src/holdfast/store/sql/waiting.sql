@@ -1,135 +1,135 @@
--- Waiting runs: retried later, blocked by a key, a limit, a dependency or children. A "look" marks a run that the
--- orchestrator checks next.
+-- Waiting runs: to be retried later, or blocked by a key, a limit, a dependency or children. `unchecked` marks a run
+-- that the orchestrator checks next.
 
 -- name: insert_waits
--- Let runs wait.
+-- Insert waiting runs.
 {insert holdfast_waits:
-    run_id id, job name, queue name, rank int, run_key name, attempt int, tries int, takeovers int, key_limit int,
-    spare int, errand name, reserved bigint, missing int, due_at time, because text, look int, since_at time}
+    run_id id, job name, queue name, rank int, run_key name, claim int, attempt int, takeovers int, key_limit int,
+    failures_allowed int, pending_action name, rate_turn bigint, dependencies_left int, due_at time, reason text, unchecked int, entered_at time}
 
 -- name: find_due
--- Runs whose time has come.
+-- Find runs that are due.
 select
     run_id,
     run_key
 from holdfast_waits
-where due_at <= :now and missing = 0
+where due_at <= :now and dependencies_left = 0
 order by due_at
 limit :limit
 {postgres: for update skip locked}
 
 -- name: find_due (sqlserver)
--- The update changes nothing: it holds them still until this transaction ends.
+-- The update changes nothing: it locks the rows until this transaction ends.
 update w
-set look = w.look
+set unchecked = w.unchecked
 output
     inserted.run_id,
     inserted.run_key
 from (
     select top (:limit) d.run_id
     from holdfast_waits as d with (readpast, updlock, readcommittedlock)
-    where d.due_at <= :now and d.due_at is not null and d.missing = 0
+    where d.due_at <= :now and d.due_at is not null and d.dependencies_left = 0
     order by d.due_at
 ) as chosen
 inner join holdfast_waits as w with (rowlock) on w.run_id = chosen.run_id
-where w.due_at <= :now and w.missing = 0
+where w.due_at <= :now and w.dependencies_left = 0
 {seek}
 
 -- name: come_due
--- Keyed runs whose time has come: from now on they wait for their turn only.
+-- Mark runs with a key as due: from now on they wait only for their key.
 update holdfast_waits
 set
     due_at = null,
-    look = 1
+    unchecked = 1
 where run_id in {ids}
 
 -- name: come_due (sqlserver)
 update w
 set
     due_at = null,
-    look = 1
+    unchecked = 1
 from openjson(:ids) with (id varchar(100) '$') as k
 inner join holdfast_waits as w with (rowlock) on w.run_id = k.id collate latin1_general_100_bin2
 {seek}
 
--- name: find_looks
--- Waits that no orchestrator has looked at since they were committed.
+-- name: find_unchecked
+-- Find waiting runs that no orchestrator has checked since they changed.
 select
     run_id,
     run_key,
     key_limit,
-    missing,
+    dependencies_left,
     due_at,
-    errand
+    pending_action
 from holdfast_waits {unlocked}
-where look = 1
+where unchecked = 1
 order by run_id
 limit :limit
 
--- name: clear_looks
--- Looked at, and it still has to wait: for a need that has not ended, for its time, for a key
--- whose holds are all taken, or for an errand of ours. One that asks for a build has yet to be given it.
+-- name: mark_checked
+-- Mark runs as checked if they still have to wait: for a dependency, for their time, for a key whose locks are all
+-- taken, or for a pending action of an orchestrator. A run with a build request still waits for its build.
 update holdfast_waits
-set look = 0
+set unchecked = 0
 where
-    look = 1
+    unchecked = 1
     and run_id in {ids}
-    and not exists (select 1 from holdfast_asks as a where a.run_id = holdfast_waits.run_id)
+    and not exists (select 1 from holdfast_build_requests as a where a.run_id = holdfast_waits.run_id)
     and (
         (
-            missing > 0
+            dependencies_left > 0
             and not exists (
                 select 1
-                from holdfast_needs as n
-                inner join holdfast_outcomes as o on o.run_id = n.needed
+                from holdfast_dependencies as n
+                inner join holdfast_outcomes as o on o.run_id = n.depends_on
                 where n.run_id = holdfast_waits.run_id
             )
         )
-        or (missing = 0 and due_at is not null)
+        or (dependencies_left = 0 and due_at is not null)
         or (
-            missing = 0
+            dependencies_left = 0
             and key_limit <= (
                 select count(*)
-                from holdfast_holds as h
-                where h.run_key = holdfast_waits.run_key and h.number <= holdfast_waits.key_limit and h.run_id is not null
+                from holdfast_key_locks as h
+                where h.run_key = holdfast_waits.run_key and h.key_number <= holdfast_waits.key_limit and h.run_id is not null
             )
         )
-        or (errand is not null and missing <= 0)
+        or (pending_action is not null and dependencies_left <= 0)
     )
 
--- name: clear_looks (sqlserver)
+-- name: mark_checked (sqlserver)
 update w
-set look = 0
+set unchecked = 0
 from openjson(:ids) with (id varchar(100) '$') as k
 inner join holdfast_waits as w with (rowlock) on w.run_id = k.id collate latin1_general_100_bin2
 where
-    w.look = 1
-    and not exists (select 1 from holdfast_asks as a where a.run_id = w.run_id)
+    w.unchecked = 1
+    and not exists (select 1 from holdfast_build_requests as a where a.run_id = w.run_id)
     and (
         (
-            w.missing > 0
+            w.dependencies_left > 0
             and not exists (
                 select 1
-                from holdfast_needs as n
-                inner join holdfast_outcomes as o on o.run_id = n.needed
+                from holdfast_dependencies as n
+                inner join holdfast_outcomes as o on o.run_id = n.depends_on
                 where n.run_id = w.run_id
             )
         )
-        or (w.missing = 0 and w.due_at is not null)
+        or (w.dependencies_left = 0 and w.due_at is not null)
         or (
-            w.missing = 0
+            w.dependencies_left = 0
             and w.key_limit <= (
                 select count(*)
-                from holdfast_holds as h
-                where h.run_key = w.run_key and h.number <= w.key_limit and h.run_id is not null
+                from holdfast_key_locks as h
+                where h.run_key = w.run_key and h.key_number <= w.key_limit and h.run_id is not null
             )
         )
-        or (w.errand is not null and w.missing <= 0)
+        or (w.pending_action is not null and w.dependencies_left <= 0)
     )
 {seek}
 
 -- name: lock_waits
--- Hold these waits still until this transaction ends.
+-- Lock these waiting runs until this transaction ends.
 select run_id
 from holdfast_waits
 where run_id in {ids}
@@ -137,30 +137,30 @@ order by run_id
 {postgres: for update}
 
 -- name: lock_waits (sqlserver)
--- Hold these waits still until this transaction ends, by writing them as they are.
+-- Lock these waiting runs until this transaction ends, by an update that changes nothing.
 update w
-set look = w.look
+set unchecked = w.unchecked
 output inserted.run_id
 from openjson(:ids) with (id varchar(100) '$') as k
 inner join holdfast_waits as w with (rowlock) on w.run_id = k.id collate latin1_general_100_bin2
 {seek}
 
 -- name: delete_waits
--- These runs wait no longer: the rows that come back are ours to move.
+-- Delete waiting runs and return them; the caller inserts them elsewhere.
 delete from holdfast_waits
 where run_id in {ids}
-returning run_id, job, queue, rank, run_key, attempt, tries, takeovers, key_limit, reserved, missing, due_at, because, look, since_at
+returning run_id, job, queue, rank, run_key, claim, attempt, takeovers, key_limit, rate_turn, dependencies_left, due_at, reason, unchecked, entered_at
 
 -- name: delete_free_waits
--- Of these runs, those that wait for nothing: they are ours to move.
+-- Delete those of these runs that wait for nothing, and return them; the caller inserts them elsewhere.
 delete from holdfast_waits
 where
     run_id in {ids}
-    and missing = 0
+    and dependencies_left = 0
     and due_at is null
     and run_key is null
-    and errand is null
-returning run_id, job, queue, rank, run_key, attempt, tries, takeovers, key_limit, reserved, missing, due_at, because, look, since_at
+    and pending_action is null
+returning run_id, job, queue, rank, run_key, claim, attempt, takeovers, key_limit, rate_turn, dependencies_left, due_at, reason, unchecked, entered_at
 
 -- name: delete_free_waits (sqlserver)
 delete w
@@ -170,17 +170,17 @@ output
     deleted.queue,
     deleted.rank,
     deleted.run_key,
+    deleted.claim,
     deleted.attempt,
-    deleted.tries,
     deleted.takeovers,
     deleted.key_limit,
-    deleted.reserved,
-    deleted.missing,
+    deleted.rate_turn,
+    deleted.dependencies_left,
     deleted.due_at,
-    deleted.because,
-    deleted.look,
-    deleted.since_at
+    deleted.reason,
+    deleted.unchecked,
+    deleted.entered_at
 from openjson(:ids) with (id varchar(100) '$') as k
 inner join holdfast_waits as w with (rowlock) on w.run_id = k.id collate latin1_general_100_bin2
-where w.missing = 0 and w.due_at is null and w.run_key is null and w.errand is null
+where w.dependencies_left = 0 and w.due_at is null and w.run_key is null and w.pending_action is null
 {seek}

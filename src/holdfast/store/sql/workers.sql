@@ -1,7 +1,7 @@
--- Workers: who is alive, whether there is anything to do, and which worker is the only one.
+-- Workers: which are alive, whether there is work for them, and which one has an exclusive name.
 
 -- name: insert_worker
--- A worker starts; its exclusive name may be taken.
+-- Register a worker that starts, unless another worker has its exclusive name.
 insert into holdfast_workers (
     id,
     host,
@@ -12,7 +12,7 @@ insert into holdfast_workers (
     concurrency,
     exclusive,
     started_at,
-    seen_at,
+    last_seen_at,
     expires_at,
     stopping
 )
@@ -26,7 +26,7 @@ values (
     :concurrency,
     :exclusive,
     :started_at,
-    :seen_at,
+    :last_seen_at,
     :expires_at,
     :stopping
 )
@@ -43,7 +43,7 @@ insert into holdfast_workers (
     concurrency,
     exclusive,
     started_at,
-    seen_at,
+    last_seen_at,
     expires_at,
     stopping
 )
@@ -57,7 +57,7 @@ select
     cast(:concurrency as int),
     cast(:exclusive as nvarchar(1000)),
     cast(:started_at as datetime2(6)),
-    cast(:seen_at as datetime2(6)),
+    cast(:last_seen_at as datetime2(6)),
     cast(:expires_at as datetime2(6)),
     cast(:stopping as int)
 where
@@ -65,7 +65,7 @@ where
     and not exists (select 1 from holdfast_workers where exclusive = :exclusive and exclusive is not null)
 
 -- name: set_worker
--- What a worker serves has changed: jobs were declared since it started.
+-- Update the jobs and queues of a worker: jobs were declared after it started.
 update holdfast_workers
 set
     queues = :queues,
@@ -73,37 +73,37 @@ set
 where id = :id
 
 -- name: beat_worker
--- A worker is alive; no row: it has been declared dead.
+-- Record that a worker is alive. If no row is updated, the worker has been declared lost.
 update holdfast_workers
 set
-    seen_at = :now,
+    last_seen_at = :now,
     expires_at = :expires_at,
     stopping = :stopping
 where id = :id
 
 -- name: pulse (sqlite)
--- Is there anything to do? One query, answered from indexes.
+-- Find out what there is to do, with one query that uses only indexes.
 select
     exists (
         select 1
         from holdfast_ready as y
         where y.queue in {queues} and y.job in {jobs}
     ) as ready,
-    exists (select 1 from holdfast_waits where look = 1) as looks,
-    exists (select 1 from holdfast_holds where run_id is null) as open_holds,
-    exists (select 1 from holdfast_needs) as needs,
-    exists (select 1 from holdfast_waits where errand is not null and missing <= 0) as errands,
-    exists (select 1 from holdfast_stops) as stops,
+    exists (select 1 from holdfast_waits where unchecked = 1) as unchecked,
+    exists (select 1 from holdfast_key_locks where run_id is null) as open_key_locks,
+    exists (select 1 from holdfast_dependencies) as dependencies,
+    exists (select 1 from holdfast_waits where pending_action is not null and dependencies_left <= 0) as pending_actions,
+    exists (select 1 from holdfast_child_cancellations) as child_cancellations,
     exists (select 1 from holdfast_leases where holder = :holder and cancel_requested_at is not null) as cancels,
-    exists (select 1 from holdfast_workers where id = :holder and drain_at is not null) as drains,
+    exists (select 1 from holdfast_workers where id = :holder and drain_requested_at is not null) as drains,
     (select min(expires_at) from holdfast_leases) as expires_at,
-    (select min(due_at) from holdfast_waits where due_at is not null and missing = 0) as due_at,
+    (select min(due_at) from holdfast_waits where due_at is not null and dependencies_left = 0) as due_at,
     null as clock_at
 
 -- name: pulse (postgres)
 select
     exists (
-        -- Queue by queue, in an order that only the index has: else a full queue of others would be read through.
+        -- Queue by queue, in an order that only the index provides: otherwise a long queue of other jobs would be read.
         select 1
         from json_array_elements_text(cast(:queues as json)) as q (name)
         where (
@@ -114,19 +114,19 @@ select
             limit 1
         ) = 1
     ) as ready,
-    exists (select 1 from holdfast_waits where look = 1) as looks,
-    exists (select 1 from holdfast_holds where run_id is null) as open_holds,
-    exists (select 1 from holdfast_needs) as needs,
-    exists (select 1 from holdfast_waits where errand is not null and missing <= 0) as errands,
-    exists (select 1 from holdfast_stops) as stops,
+    exists (select 1 from holdfast_waits where unchecked = 1) as unchecked,
+    exists (select 1 from holdfast_key_locks where run_id is null) as open_key_locks,
+    exists (select 1 from holdfast_dependencies) as dependencies,
+    exists (select 1 from holdfast_waits where pending_action is not null and dependencies_left <= 0) as pending_actions,
+    exists (select 1 from holdfast_child_cancellations) as child_cancellations,
     exists (select 1 from holdfast_leases where holder = :holder and cancel_requested_at is not null) as cancels,
-    exists (select 1 from holdfast_workers where id = :holder and drain_at is not null) as drains,
+    exists (select 1 from holdfast_workers where id = :holder and drain_requested_at is not null) as drains,
     (select min(expires_at) from holdfast_leases) as expires_at,
-    (select min(due_at) from holdfast_waits where due_at is not null and missing = 0) as due_at,
+    (select min(due_at) from holdfast_waits where due_at is not null and dependencies_left = 0) as due_at,
     clock_timestamp() as clock_at
 
 -- name: pulse (sqlserver)
--- Is there anything to do? What is locked is someone else's to do, or not committed yet.
+-- Find out what there is to do. Skips locked rows: another transaction handles them, or has not committed them yet.
 select
     case
         when exists (
@@ -137,24 +137,24 @@ select
         ) then 1 else 0
     end as ready,
     case
-        when exists (select 1 from holdfast_waits with (readpast, readcommittedlock) where look = 1) then 1 else 0
-    end as looks,
+        when exists (select 1 from holdfast_waits with (readpast, readcommittedlock) where unchecked = 1) then 1 else 0
+    end as unchecked,
     case
-        when exists (select 1 from holdfast_holds with (readpast, readcommittedlock) where run_id is null) then 1 else 0
-    end as open_holds,
+        when exists (select 1 from holdfast_key_locks with (readpast, readcommittedlock) where run_id is null) then 1 else 0
+    end as open_key_locks,
     case
-        when exists (select 1 from holdfast_needs with (readpast, readcommittedlock)) then 1 else 0
-    end as needs,
+        when exists (select 1 from holdfast_dependencies with (readpast, readcommittedlock)) then 1 else 0
+    end as dependencies,
     case
         when exists (
             select 1
             from holdfast_waits with (readpast, readcommittedlock)
-            where errand is not null and missing <= 0
+            where pending_action is not null and dependencies_left <= 0
         ) then 1 else 0
-    end as errands,
+    end as pending_actions,
     case
-        when exists (select 1 from holdfast_stops with (readpast, readcommittedlock)) then 1 else 0
-    end as stops,
+        when exists (select 1 from holdfast_child_cancellations with (readpast, readcommittedlock)) then 1 else 0
+    end as child_cancellations,
     case
         when exists (
             select 1
@@ -166,19 +166,19 @@ select
         when exists (
             select 1
             from holdfast_workers with (readpast, readcommittedlock)
-            where id = :holder and drain_at is not null
+            where id = :holder and drain_requested_at is not null
         ) then 1 else 0
     end as drains,
     (select min(expires_at) from holdfast_leases with (readpast, readcommittedlock)) as expires_at,
     (
         select min(due_at)
         from holdfast_waits with (readpast, readcommittedlock)
-        where due_at is not null and missing = 0
+        where due_at is not null and dependencies_left = 0
     ) as due_at,
     sysutcdatetime() as clock_at
 
 -- name: anything_left
--- Is anything left that a worker of these queues could do now, or as soon as an orchestrator has looked?
+-- Whether a worker of these queues has work now, or will have after an orchestrator's next check.
 select 1 as something
 where
     exists (select 1 from holdfast_ready where queue in {queues} and job in {jobs})
@@ -189,12 +189,12 @@ where
             w.queue in {queues}
             and w.job in {jobs}
             and (
-                w.look = 1
-                or (w.missing <= 0 and (w.due_at is null or w.due_at <= :now))
+                w.unchecked = 1
+                or (w.dependencies_left <= 0 and (w.due_at is null or w.due_at <= :now))
                 or exists (
                     select 1
-                    from holdfast_needs as n
-                    inner join holdfast_outcomes as o on o.run_id = n.needed
+                    from holdfast_dependencies as n
+                    inner join holdfast_outcomes as o on o.run_id = n.depends_on
                     where n.run_id = w.run_id
                 )
             )
@@ -209,19 +209,19 @@ where
     )
 
 -- name: guard_worker
--- This worker has not been replaced, and is not until this transaction ends.
+-- Check that this worker has not been replaced, and lock its row until this transaction ends.
 update holdfast_workers
 set stopping = stopping
 where id = :id
 
 -- name: request_drain
--- Ask a live worker to claim no more, finish and end; the first time counts.
+-- Ask a live worker to drain; the first request counts.
 update holdfast_workers
-set drain_at = coalesce(drain_at, :now)
+set drain_requested_at = coalesce(drain_requested_at, :now)
 where id = :id and expires_at > :now
 
 -- name: find_workers
--- Who is alive.
+-- List the live workers.
 select
     id,
     host,
@@ -232,10 +232,10 @@ select
     concurrency,
     exclusive,
     started_at,
-    seen_at,
+    last_seen_at,
     expires_at,
     stopping,
-    drain_at
+    drain_requested_at
 from holdfast_workers
 where expires_at > :now
 order by
@@ -243,22 +243,22 @@ order by
     id
 
 -- name: delete_worker
--- A worker stops.
+-- Delete a worker that stops.
 delete from holdfast_workers
 where id = :id
 
 -- name: delete_expired_worker
--- A worker that was not heard for a while loses its exclusive name.
+-- Delete a lost worker, which frees its exclusive name.
 delete from holdfast_workers
-where id = :id and seen_at = :seen_at and expires_at < :now
+where id = :id and last_seen_at = :last_seen_at and expires_at < :now
 
 -- name: delete_lost_workers
--- Workers that went silent long ago.
+-- Delete workers that were lost long ago.
 delete from holdfast_workers
 where expires_at < :before
 
 -- name: find_exclusive
--- Who holds an exclusive name.
+-- Find the worker that has an exclusive name.
 select
     id,
     host,
@@ -269,14 +269,14 @@ select
     concurrency,
     exclusive,
     started_at,
-    seen_at,
+    last_seen_at,
     expires_at,
     stopping,
-    drain_at
+    drain_requested_at
 from holdfast_workers
 where exclusive = :exclusive
 
 -- name: delete_exclusive
--- The operating system says that whoever had this name is gone.
+-- Free an exclusive name whose worker has ended, according to the operating system.
 delete from holdfast_workers
 where exclusive = :exclusive

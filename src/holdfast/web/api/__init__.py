@@ -1,4 +1,4 @@
-"""The API: one file a noun, JSON under /api. Each endpoint calls one method of the engine."""
+"""The JSON API under /api, one module per subject. Each endpoint calls one method of Holdfast."""
 
 from __future__ import annotations
 
@@ -29,16 +29,15 @@ if TYPE_CHECKING:
     from holdfast.web.site import Site
 
 
-def router(site: Site) -> APIRouter:
+def add_to(router: APIRouter, site: Site, *, prefix: str) -> None:
+    """Serve the API under this prefix."""
     described = nouns(site)
-    router = APIRouter()
-    router.include_router(described)
-    router.include_router(openapi.router(site, described))
-    return router
+    router.include_router(described, prefix=prefix)
+    router.include_router(openapi.router(site, described), prefix=prefix)
 
 
 def nouns(site: Site) -> APIRouter:
-    """What the API's document speaks of."""
+    """Return the router with all documented endpoints."""
     router = APIRouter(
         responses=openapi.RESPONSES,
         generate_unique_id_function=openapi.operation_id,

@@ -1,4 +1,4 @@
-"""/api/runs/…/artifacts: the files that runs have made, whole or in parts."""
+"""/api/runs/…/artifacts: list and download the files that runs have published."""
 # No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
 
 import re
@@ -39,54 +39,54 @@ PREVIEW = {
     ".csv": "text/plain; charset=utf-8",
     ".json": "text/plain; charset=utf-8",
 }
-"""What a browser may show by itself: none of it can run anything. All else is a download."""
+"""Types that a browser may show, because they can't contain scripts. Other files are downloads."""
 
 
 @dataclass(frozen=True)
 class Range:
-    """`size` bytes from byte `first` on; a size of 0 is a part that the file does not have."""
+    """`size` bytes starting at byte `first`; a size of 0 means that the file does not have this range."""
 
     first: int
     size: int
 
 
 class Artifact(Shape):
-    """A file that a run has made."""
+    """A file that a run has published."""
 
-    # A value of the engine with its address, which is not stored with an artifact that is a run's result.
+    # Adds `address`, which is not stored with an artifact that is the result of a run.
 
     run_id: str
-    place: str
+    folder: str
     name: str
-    attempt: int
+    claim: int
     size: int
     sha256: str
-    made_at: datetime
-    address: str = Field(description="Where it lies in the depot.")
+    created_at: datetime
+    address: str = Field(description="Where it is in the artifact store.")
 
 
 def router(site: "Site") -> APIRouter:
     artifacts = site.resource("/runs", tags=["artifacts"])
     hf = site.hf
 
-    @artifacts.get("/{run_id}/artifacts", name="holdfast.api.artifacts", summary="What a run has made")
+    @artifacts.get("/{run_id}/artifacts", name="holdfast.api.artifacts", summary="List the artifacts of a run")
     def list_artifacts(
         run_id: RunId, who: Annotated[Who, Depends(site.viewer)], after: After | None = None, limit: Limit = MOST
     ) -> Page[Artifact]:
-        """Of a pipeline: what all its stages and segments have. Go on by ?after=."""
+        """For a pipeline, includes those of all its stages and segments. Pass `next` as `?after=` for more."""
         found = [Artifact.model_validate(each) for each in hf.artifacts.of(run_id, limit=limit, after=after)]
         return Page.of(found, limit=limit, cursor=lambda artifact: artifact.address)
 
     @artifacts.get(
         "/{run_id}/artifacts/{name}",
         name="holdfast.api.artifact",
-        summary="The content of an artifact",
+        summary="Download an artifact",
         response_class=Response,
         responses={
-            200: {"content": {"application/octet-stream": {}}, "description": "All of it."},
-            206: {"content": {"application/octet-stream": {}}, "description": "The part that was asked for."},
-            304: {"description": "It is still what `If-None-Match` says."},
-            416: {"description": "It has no such part."},
+            200: {"content": {"application/octet-stream": {}}, "description": "The whole file."},
+            206: {"content": {"application/octet-stream": {}}, "description": "The requested range."},
+            304: {"description": "The file still matches `If-None-Match`."},
+            416: {"description": "The file does not have this range."},
         },
     )
     def download_artifact(
@@ -97,24 +97,23 @@ def router(site: "Site") -> APIRouter:
         if_range: Annotated[str | None, Header(max_length=100)] = None,
         if_none_match: Annotated[str | None, Header(max_length=1000)] = None,
     ) -> Response:
-        """Whole, or the one part that `Range` asks for. Its `ETag` is its SHA-256. Pictures and plain text may be shown
-        by a browser; all else is a download."""
+        """The whole file, or the one range in `Range`. The `ETag` is the SHA-256 of the file. Browsers may show images
+        and plain text; other files are downloads."""
         made = hf.artifacts.get(run_id, name)
         headers = _headers(made)
         if names(if_none_match, headers["ETag"]):
             return Response(status_code=304, headers=headers)
-        part = asked_range(range, made.size) if if_range in (None, headers["ETag"]) else None
+        part = requested_range(range, made.size) if if_range in (None, headers["ETag"]) else None
         if part is not None and not part.size:
             headers = {"Content-Range": f"bytes */{made.size}"}
-            raise Problem("range_not_satisfiable", f"it has {made.size} bytes", status=416, headers=headers)
+            raise Problem("range_not_satisfiable", f"the file has only {made.size} bytes", status=416, headers=headers)
         return _stream(made.open(), part or Range(0, made.size), made.size, headers, partial=part is not None)
 
     return artifacts
 
 
-def asked_range(header: str | None, size: int) -> Range | None:
-    """The part that a Range header asks for; None, which is all of it, where it asks for none, for several at once, or
-    for something that is no range."""
+def requested_range(header: str | None, size: int) -> Range | None:
+    """Return the range in a Range header; None, for the whole file, if there is none, several, or an invalid one."""
     found = _RANGE.fullmatch(header or "")
     if found is None or not any(found.groups()):
         return None
@@ -134,7 +133,7 @@ def _headers(made: Made) -> dict[str, str]:
         "Accept-Ranges": "bytes",
         "Cache-Control": "private, no-cache",
         "Content-Type": kind or "application/octet-stream",
-        # A name has no character that means anything here; `artifacts.checked` sees to it.
+        # `artifacts.checked` ensures that a name has no special characters.
         "Content-Disposition": f'{"inline" if kind else "attachment"}; filename="{made.name}"',
         "X-Content-Type-Options": "nosniff",
         "Content-Security-Policy": "default-src 'none'; sandbox",
@@ -149,7 +148,7 @@ def _stream(file: BinaryIO, part: Range, size: int, headers: dict[str, str], *, 
 
 
 class Download(StreamingResponse):
-    """A part of a file, which is closed in any case: also if nobody waited for the first of it."""
+    """Sends a range of a file, and always closes the file, even if the client disconnects before the first byte."""
 
     def __init__(self, file: BinaryIO, part: Range, status: int, headers: dict[str, str]) -> None:
         super().__init__(_blocks(file, part), status, headers=headers)

@@ -1,11 +1,11 @@
-"""/api/operations: who did what by hand, and when."""
+"""/api/audit: the audit log of operator actions."""
 # No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
 
 from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, Depends
 
-from holdfast.values.audit import Operation
+from holdfast.values.audit import AuditEntry
 from holdfast.values.pages import Page
 from holdfast.web.api.shapes import USUAL, Cursor, Limit
 from holdfast.web.auth.authentication import Who
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 def router(site: "Site") -> APIRouter:
-    operations = site.resource("/operations", tags=["operations"])
+    audit = site.resource("/audit", tags=["audit"])
     hf = site.hf
 
-    @operations.get("", name="holdfast.api.operations", summary="Who did what by hand, the newest first")
-    def list_operations(
+    @audit.get("", name="holdfast.api.audit", summary="List operator actions, the newest first")
+    def list_audit_entries(
         who: Annotated[Who, Depends(site.viewer)], before: Cursor | None = None, limit: Limit = USUAL
-    ) -> Page[Operation]:
-        """Go on by ?before=."""
-        return Page.of(hf.operations(limit=limit, before=before), limit=limit, cursor=lambda done: done.cursor)
+    ) -> Page[AuditEntry]:
+        """Who did what, and when. Pass `next` as `?before=` for the next page."""
+        return Page.of(hf.audit_log(limit=limit, before=before), limit=limit, cursor=lambda done: done.cursor)
 
-    return operations
+    return audit

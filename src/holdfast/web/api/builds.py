@@ -1,4 +1,4 @@
-"""/api/builds: what has been built, and how it is made anew. A build is named by any run that made it."""
+"""/api/builds: list, show, invalidate and rebuild builds. Any run that made a build identifies it."""
 # No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from pydantic import Field
 from holdfast.support import json_text
 from holdfast.values.builds import Build as Made
 from holdfast.values.pages import Page
-from holdfast.web.api.shapes import LONG, USUAL, Ask, AskQuery, Limit, Name, Run, RunId, Shape, Text
+from holdfast.web.api.shapes import LONG, USUAL, Limit, Name, QueryModel, RequestBody, Run, RunId, Shape, Text
 from holdfast.web.auth.authentication import Who
 
 if TYPE_CHECKING:
@@ -21,27 +21,27 @@ BuildState = Literal["queued", "building", "ready", "failed", "cancelled", "stal
 
 
 class Build(Shape):
-    """A build as it stands."""
+    """A build and its current state."""
 
-    run_id: str = Field(description="The run that makes it.")
+    run_id: str = Field(description="The run that makes the build.")
     job: str
     scope: str
     fingerprint: str
     state: BuildState
     stale_at: datetime | None
-    because: str | None
-    since_at: datetime
+    reason: str | None
+    created_at: datetime
     holder: str | None
     started_at: datetime | None
     finished_at: datetime | None
     failure_type: str | None
     error: str | None
     result: Any
-    waiting: int = Field(description="Runs that wait for it.")
+    waiting: int = Field(description="Number of runs that wait for the build.")
     unreadable: str | None = Field(description="Which stored values can't be decoded, and why.")
-    uses: int = Field(description="Runs that needed it, among the newest 5,000 that needed anything.")
+    uses: int = Field(description="Runs that used it, among the newest 5,000 runs with dependencies.")
     cut: list[Literal["result", "error"]] = Field(
-        description=f"Of a build in a list: values longer than {LONG:,} characters, which only the build itself shows."
+        description=f"In a list: fields longer than {LONG:,} characters, which are only complete in the build itself."
     )
 
     @classmethod
@@ -61,19 +61,19 @@ class Build(Shape):
 
 class BuildHistory(Shape):
     build: Build
-    runs: list[Run] = Field(description="The runs that made it, the newest first.")
+    runs: list[Run] = Field(description="The runs that made the build, the newest first.")
 
 
-class Invalidate(Ask):
-    because: Text | None = Field(default=None, description="Why; it stays with the build until it is made anew.")
+class Invalidate(RequestBody):
+    reason: Text | None = Field(default=None, description="Why; stored with the build until it is rebuilt.")
 
 
-class BuildQuery(AskQuery):
+class BuildQuery(QueryModel):
     state: BuildState | None = None
     job: Name | None = None
     scope: Annotated[str, Field(max_length=400, pattern=r"^[^\x00]*$")] | None = None
     fingerprint: Annotated[str, Field(max_length=400, pattern=r"^[^\x00]*$")] | None = None
-    before: RunId | None = Field(default=None, description="Go on below this run: `next` of the page before.")
+    before: RunId | None = Field(default=None, description="`next` of the previous page.")
     limit: Limit = USUAL
 
 
@@ -84,28 +84,29 @@ def router(site: "Site") -> APIRouter:
     def shape(build: Made) -> Build:
         return Build.of(build, hf.builds.uses([build]))
 
-    @builds.get("", name="holdfast.api.builds", summary="Builds, the newest first")
-    def list_builds(asked: Annotated[BuildQuery, Query()], who: Annotated[Who, Depends(site.viewer)]) -> Page[Build]:
-        """Go on by ?before=."""
-        found = hf.builds.list(**asked.model_dump())
+    @builds.get("", name="holdfast.api.builds", summary="List builds, the newest first")
+    def list_builds(query: Annotated[BuildQuery, Query()], who: Annotated[Who, Depends(site.viewer)]) -> Page[Build]:
+        """Pass `next` as `?before=` for the next page."""
+        found = hf.builds.list(**query.model_dump())
         uses = hf.builds.uses(found)
         shown = [Build.of(build, uses, whole=False) for build in found]
-        return Page.of(shown, limit=asked.limit, cursor=lambda build: build.run_id)
+        return Page.of(shown, limit=query.limit, cursor=lambda build: build.run_id)
 
-    @builds.get("/{run_id}", name="holdfast.api.build", summary="A build and the runs that made it")
+    @builds.get("/{run_id}", name="holdfast.api.build", summary="Get a build and the runs that made it")
     def get_build(run_id: RunId, who: Annotated[Who, Depends(site.viewer)]) -> BuildHistory:
         build = hf.builds.get(run_id)
         runs = hf.builds.history(build)
         return BuildHistory(build=shape(build), runs=[Run.of(run, whole=False) for run in runs])
 
-    @builds.post("/{run_id}/invalidate", name="holdfast.api.invalidate", summary="Have it made anew when asked for")
-    def invalidate_build(run_id: RunId, asked: Invalidate, who: Annotated[Who, Depends(site.operator)]) -> Build:
-        """No one gets it any more. Runs that already wait for it go on waiting; one that is stale keeps its reason."""
-        return shape(hf.builds.invalidate(run_id, because=asked.because, by=who.name))
+    @builds.post("/{run_id}/invalidate", name="holdfast.api.invalidate", summary="Mark a build as stale")
+    def invalidate_build(run_id: RunId, body: Invalidate, who: Annotated[Who, Depends(site.operator)]) -> Build:
+        """The next run that requests it starts a new build. Runs that already wait keep waiting. A build that is
+        already stale keeps its reason."""
+        return shape(hf.builds.invalidate(run_id, reason=body.reason, by=who.name))
 
-    @builds.post("/{run_id}/rebuild", status_code=201, name="holdfast.api.rebuild", summary="Make it anew, now")
+    @builds.post("/{run_id}/rebuild", status_code=201, name="holdfast.api.rebuild", summary="Rebuild now")
     def rebuild_build(run_id: RunId, who: Annotated[Who, Depends(site.operator)]) -> Run:
-        """The new run; the earlier one stays in its history."""
+        """Returns the new run. The earlier run stays in the build's history."""
         return Run.of(hf.builds.rebuild(run_id, by=who.name).snapshot)
 
     return builds

@@ -1,4 +1,4 @@
-"""/api/runs/…/events and /api/events: what happened, and what happens."""
+"""/api/runs/…/events and /api/events: events of one run and of all runs, as pages or as streams."""
 # No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
 
 from datetime import timedelta
@@ -14,32 +14,32 @@ from holdfast.web.auth.authentication import Who
 if TYPE_CHECKING:
     from holdfast.web.site import Site
 
-Wait = Annotated[float, Query(ge=0, le=30, description="Wait so many seconds for news, if there are none yet.")]
-After = Annotated[Cursor | None, Query(description="Go on after this cursor.")]
+Wait = Annotated[float, Query(ge=0, le=30, description="If there are no events yet, wait up to this many seconds.")]
+After = Annotated[Cursor | None, Query(description="Only events after this cursor.")]
 Kinds = Annotated[list[str], Query(max_length=len(KINDS), json_schema_extra={"items": {"enum": sorted(KINDS)}})]
 STREAM: dict[int | str, dict[str, Any]] = {
     200: {
-        "description": "A page of JSON; with `Accept: text/event-stream` a stream that goes on after `Last-Event-ID`.",
+        "description": "A page of JSON, or with `Accept: text/event-stream` a stream that resumes at `Last-Event-ID`.",
         "content": {"text/event-stream": {"schema": {"type": "string"}}},
     },
-    204: {"description": "Of a stream: the run has ended, and all of it has been told."},
+    204: {"description": "For a stream: the run has ended and all its events have been sent."},
 }
 
 
 class RunEvents(Shape):
-    """Some events of a run, in order; whoever goes on from a cursor misses nothing and hears nothing twice."""
+    """Events of a run, in order. Continuing from a cursor neither skips nor repeats an event."""
 
     events: list[Event]
-    next: str | None = Field(description="Go on by ?after=, be there more by now or not.")
+    next: str | None = Field(description="Cursor for `?after=`, valid even if there are no more events yet.")
     state: State
-    ended: bool = Field(description="Whether the run has ended and all of it is told.")
+    ended: bool = Field(description="Whether the run has ended and these are its last events.")
 
 
 class AllEvents(Shape):
-    """Some recorded events of all runs, in the order of their commits."""
+    """Recorded events of all runs, in the order in which they were committed."""
 
     events: list[Event]
-    next: str = Field(description="Go on by ?after=, be there more by now or not.")
+    next: str = Field(description="Cursor for `?after=`, valid even if there are no more events yet.")
 
 
 def router(site: "Site") -> APIRouter:
@@ -48,7 +48,7 @@ def router(site: "Site") -> APIRouter:
     @events.get(
         "/runs/{run_id}/events",
         name="holdfast.api.run_events",
-        summary="What happened to a run, and what happens",
+        summary="List or stream the events of a run",
         response_model=RunEvents,
         responses=STREAM,
     )
@@ -60,20 +60,20 @@ def router(site: "Site") -> APIRouter:
         limit: Limit = MOST,
         wait: Wait = 0,
     ) -> RunEvents | Response:
-        """A page since a cursor; with `wait` as soon as there is one; or with `Accept: text/event-stream` every event
-        as it happens, until the run has ended."""
+        """A page of events after a cursor; with `wait`, as soon as there is one. With `Accept: text/event-stream`, a
+        stream of events as they happen, until the run has ended."""
         if _streams(request):
             return await site.streams.run(request, run_id)
-        news = await site.streams.wait_for_news(run_id, after=after, timeout=timedelta(seconds=wait), limit=limit)
-        found = [Event.of(event, cursor) for cursor, event in news.events]
+        page = await site.streams.wait_for_news(run_id, after=after, timeout=timedelta(seconds=wait), limit=limit)
+        found = [Event.of(event, cursor) for cursor, event in page.events]
         following = found[-1].cursor if found else after
-        told = {"events": found, "next": following, "state": news.run.state, "ended": news.ended}
-        return RunEvents.model_validate(told)
+        fields = {"events": found, "next": following, "state": page.run.state, "ended": page.ended}
+        return RunEvents.model_validate(fields)
 
     @events.get(
         "/events",
         name="holdfast.api.events",
-        summary="What is recorded of all runs",
+        summary="List or stream the recorded events of all runs",
         response_model=AllEvents,
         responses={200: STREAM[200]},
     )
@@ -85,15 +85,14 @@ def router(site: "Site") -> APIRouter:
         limit: Limit = MOST,
         wait: Wait = 0,
     ) -> AllEvents | Response:
-        """In the order of their commits, so that none is passed by. What a row proves (a start, a step, an ending) is
-        not among them; a run's own events have it. A stream without a cursor begins now."""
+        """Events are in the order of their commits, so that no event is skipped. Starts, steps and ends of runs are not
+        recorded as events; the events of a single run include them. A stream without a cursor sends new events only."""
         if _streams(request):
             return await site.streams.events(request, kinds=kinds or None)
         found = await site.streams.wait_for_events(
             after=after, kinds=kinds or None, timeout=timedelta(seconds=wait), limit=limit
         )
-        told = [Event.of(event, cursor) for cursor, event in found.events]
-        return AllEvents(events=told, next=found.next)
+        return AllEvents(events=[Event.of(event, cursor) for cursor, event in found.events], next=found.next)
 
     return events
 

@@ -1,4 +1,4 @@
-"""/healthz and /readyz: whether this process answers, and whether it can do its work. For those who watch over it."""
+"""/healthz and /readyz: liveness and readiness checks for supervisors and load balancers."""
 # No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
 
 from dataclasses import dataclass, field
@@ -16,30 +16,30 @@ LASTS = 1.0  # seconds
 
 
 @dataclass
-class Seen:
-    """What was last found, and for how long it is good."""
+class CachedHealth:
+    """The last result, and until when it is valid."""
 
     reasons: list[str] = field(default_factory=list)
     until: float = float("-inf")
 
 
 def router(site: "Site") -> APIRouter:
-    health, seen = site.resource(tags=["health"]), Seen()
+    health, cached = site.resource(tags=["health"]), CachedHealth()
 
     @health.get("/healthz", name="holdfast.healthz", summary="Whether the process answers")
     @is_open
     async def healthz() -> Response:
-        """It asks nothing of the database: one that is away is no reason to restart this process."""
+        """Does not read the database: an unreachable database is no reason to restart this process."""
         return JSONResponse({"status": "ok"})
 
-    @health.get("/readyz", name="holdfast.readyz", summary="Whether the process can do its work")
+    @health.get("/readyz", name="holdfast.readyz", summary="Whether the process is ready to work")
     @is_open
     def readyz() -> Response:
-        """The database answers, and each worker of this process has looked for work a few ticks ago at most."""
-        # Anyone may ask, as often as they like: the database is asked once a second at most.
-        if site.hf.clock.elapsed() >= seen.until:
-            seen.reasons, seen.until = site.hf.statistics.troubles(), site.hf.clock.elapsed() + LASTS
-        reasons = seen.reasons
+        """Ready if the database answers and each worker of this process has polled recently."""
+        # This endpoint needs no token, so it reads the database at most once a second.
+        if site.hf.clock.elapsed() >= cached.until:
+            cached.reasons, cached.until = site.hf.statistics.health(), site.hf.clock.elapsed() + LASTS
+        reasons = cached.reasons
         body = {"status": "not ready" if reasons else "ready", "reasons": reasons}
         return JSONResponse(body, 503 if reasons else 200)
 

@@ -1,4 +1,4 @@
-"""/api/jobs: what can be submitted here, and with which arguments."""
+"""/api/jobs: the jobs that can be submitted, with their arguments."""
 # No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 
 class Job(Shape):
-    """A job that this server's code knows."""
+    """A job of the server's application."""
 
     name: str = Field(examples=["app.greet"])
     kind: Literal["job", "build", "pipeline", "stage"] = Field(description="A stage is submitted with its pipeline.")
-    doc: str | None = Field(description="The first line of what the code says about it.")
+    doc: str | None = Field(description="The first line of its docstring.")
     queue: str
     priority: int
-    key: str | None = Field(description="What its key is made of, where that is text.")
+    key: str | None = Field(description="The template of its concurrency key, if that is a text.")
     isolation: str
     scheduled: bool
     arguments: dict[str, Any] = Field(
@@ -55,12 +55,13 @@ def router(site: "Site") -> APIRouter:
             policy=Policy.of(job.options.policy),
         )
 
-    @jobs.get("", name="holdfast.api.jobs", summary="The jobs that can be submitted here")
+    @jobs.get("", name="holdfast.api.jobs", summary="List the jobs that can be submitted")
     def list_jobs(who: Annotated[Who, Depends(site.viewer)]) -> Page[Job]:
-        """Those of the server's own code, by name, with the JSON Schema of their arguments and their policy."""
+        """The jobs of the server's application, sorted by name, with the JSON Schema of their arguments and their
+        policy."""
         return Page.whole(shape(hf.jobs[name]) for name in hf.jobs)
 
-    @jobs.get("/{name:path}", name="holdfast.api.job", summary="One job")
+    @jobs.get("/{name:path}", name="holdfast.api.job", summary="Get a job")
     def get_job(name: Name, who: Annotated[Who, Depends(site.viewer)]) -> Job:
         return shape(hf.jobs[name])
 
@@ -79,7 +80,7 @@ def _kind(job: Known[..., Any]) -> Literal["job", "build", "pipeline", "stage"]:
 
 
 def _schema(job: Known[..., Any]) -> dict[str, Any]:
-    """The schema of its arguments; of types that JSON Schema has no words for, only that they are an object."""
+    """Return the schema of a job's arguments; if JSON Schema can't express a type, only that they are an object."""
     try:
         return job.arguments.json_schema()
     except PydanticInvalidForJsonSchema:

@@ -1,4 +1,4 @@
-"""/api/keys: who holds what, and who waits for it."""
+"""/api/keys: concurrency keys, the runs that hold them and the runs that wait for them."""
 # No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
 
 from typing import TYPE_CHECKING, Annotated
@@ -21,9 +21,9 @@ def router(site: "Site") -> APIRouter:
     keys = site.resource("/keys", tags=["keys"])
     hf = site.hf
 
-    @keys.get("", name="holdfast.api.keys", summary="Keys that someone holds or waits for, in their order")
+    @keys.get("", name="holdfast.api.keys", summary="List keys that runs hold or wait for")
     def list_keys(who: Annotated[Who, Depends(site.viewer)], after: After = "", limit: Limit = USUAL) -> Page[Key]:
-        """Go on by ?after=."""
+        """Sorted by key. Pass `next` as `?after=` for the next page."""
         return Page.of(hf.keys.list(limit=limit, after=after), limit=limit, cursor=lambda key: key.key)
 
     return keys

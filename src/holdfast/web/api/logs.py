@@ -1,4 +1,4 @@
-"""/api/runs/…/logs and /api/runs/…/steps: what a run said and did."""
+"""/api/runs/…/logs and /api/runs/…/steps: the log and the finished steps of a run."""
 # No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
 
 from datetime import datetime
@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends
 from pydantic import Field
 
 from holdfast.support import json_text
-from holdfast.support.errors import RunNotFound
+from holdfast.support.errors import StepNotFound
 from holdfast.values.logs import Logs
 from holdfast.values.pages import Page
 from holdfast.values.runs import Step as Done
@@ -22,23 +22,23 @@ Level = Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
 
 
 class Step(Shape):
-    """A step that the run has done and remembers."""
+    """A finished step of a run, with its stored result."""
 
     name: str
-    number: int = Field(description="The how-manieth of its attempt.")
-    attempt: int
-    tries: int
+    number: int = Field(description="Position of the step within its attempt, from 1.")
+    claim: int
+    attempts: int
     started_at: datetime
     finished_at: datetime
     result: Any
-    cut: bool = Field(description=f"Whether the result has over {LONG:,} characters: only the step itself shows it.")
+    cut: bool = Field(description=f"True in a list if the result has over {LONG:,} characters and is left out.")
 
 
 def router(site: "Site") -> APIRouter:
     logs = site.resource("/runs", tags=["runs"])
     hf = site.hf
 
-    @logs.get("/{run_id}/logs", name="holdfast.api.logs", summary="A run's log")
+    @logs.get("/{run_id}/logs", name="holdfast.api.logs", summary="Get the log of a run")
     def list_logs(
         run_id: RunId,
         who: Annotated[Who, Depends(site.viewer)],
@@ -47,19 +47,19 @@ def router(site: "Site") -> APIRouter:
         after: Cursor | None = None,
         limit: Limit = MOST,
     ) -> Logs:
-        """Records of at least this level that contain this text, in capitals or not, in order."""
+        """Records of at least this level that contain this text, in order; case does not matter."""
         return hf.logs(run_id, level=level, text=text, after=after, limit=limit)
 
-    @logs.get("/{run_id}/steps", name="holdfast.api.steps", summary="The steps that a run has done")
+    @logs.get("/{run_id}/steps", name="holdfast.api.steps", summary="List the finished steps of a run")
     def list_steps(run_id: RunId, who: Annotated[Who, Depends(site.viewer)]) -> Page[Step]:
         return Page.whole(_step(step, whole=False) for step in hf.steps(run_id))
 
-    @logs.get("/{run_id}/steps/{name:path}", name="holdfast.api.step", summary="One step, with all of its result")
+    @logs.get("/{run_id}/steps/{name:path}", name="holdfast.api.step", summary="Get a step with its full result")
     def get_step(run_id: RunId, name: Name, who: Annotated[Who, Depends(site.viewer)]) -> Step:
         for step in hf.steps(run_id):
             if step.name == name:
                 return _step(step, whole=True)
-        raise RunNotFound(f"run {run_id} has done no step {name!r}")
+        raise StepNotFound(f"run {run_id} has no finished step {name!r}")
 
     return logs
 
@@ -70,4 +70,4 @@ def _step(step: Done, *, whole: bool) -> Step:
     return Step(**{name: getattr(step, name) for name in _SAME}, result=result, cut=cut)
 
 
-_SAME = ("name", "number", "attempt", "tries", "started_at", "finished_at")
+_SAME = ("name", "number", "claim", "attempts", "started_at", "finished_at")

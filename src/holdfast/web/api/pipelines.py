@@ -1,4 +1,4 @@
-"""/api/pipelines: where pipelines stand, stage by stage. A pipeline is a run, and is cancelled as such."""
+"""/api/pipelines: list, show and rerun pipelines. A pipeline is a run and is cancelled like one."""
 # No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
 
 from typing import TYPE_CHECKING, Annotated
@@ -7,8 +7,8 @@ from fastapi import APIRouter, Depends, Query
 from pydantic import Field
 
 from holdfast.values.pages import Page
-from holdfast.values.pipelines import Progress, Segment, StageInfo, Trouble
-from holdfast.web.api.shapes import USUAL, Ask, AskQuery, Limit, Name, Run, RunId, Shape, State
+from holdfast.values.pipelines import Progress, Segment, StageFailure, StageInfo
+from holdfast.web.api.shapes import USUAL, Limit, Name, QueryModel, RequestBody, Run, RunId, Shape, State
 from holdfast.web.auth.authentication import Who
 
 if TYPE_CHECKING:
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 class Pipeline(Shape):
-    """A pipeline's run, its stages in the order in which they were declared, and the first runs that failed."""
+    """The run of a pipeline, its stages in the order of their declaration, and its first failures."""
 
     run: Run
     stages: tuple[StageInfo, ...]
     progress: Progress
-    troubles: tuple[Trouble, ...]
+    failures: tuple[StageFailure, ...]
 
 
 class PipelineLine(Shape):
@@ -29,39 +29,40 @@ class PipelineLine(Shape):
     progress: Progress | None
 
 
-class PipelineQuery(AskQuery):
+class PipelineQuery(QueryModel):
     name: Name | None = None
     state: State | None = None
-    before: RunId | None = Field(default=None, description="Go on below this run: `next` of the page before.")
+    before: RunId | None = Field(default=None, description="`next` of the previous page.")
     limit: Limit = USUAL
 
 
-class Rerun(Ask):
-    from_stage: Name = Field(description="The first stage that is done anew.", examples=["render"])
+class Rerun(RequestBody):
+    from_stage: Name = Field(description="The first stage to run again.", examples=["render"])
 
 
 def router(site: "Site") -> APIRouter:
     pipelines = site.resource("/pipelines", tags=["pipelines"])
     hf = site.hf
 
-    @pipelines.get("", name="holdfast.api.pipelines", summary="Pipelines, the newest first")
+    @pipelines.get("", name="holdfast.api.pipelines", summary="List pipelines, the newest first")
     def list_pipelines(
-        asked: Annotated[PipelineQuery, Query()], who: Annotated[Who, Depends(site.viewer)]
+        query: Annotated[PipelineQuery, Query()], who: Annotated[Who, Depends(site.viewer)]
     ) -> Page[PipelineLine]:
-        """One that is under way is `queued`: its stages run, and its own run waits for them. Go on by ?before=."""
-        found = hf.pipelines.list(**asked.model_dump())
-        far = hf.pipelines.progress(found)
-        lines = [PipelineLine(run=Run.of(run, whole=False), progress=far.get(run.id)) for run in found]
-        return Page.of(lines, limit=asked.limit, cursor=lambda line: line.run.id)
+        """A pipeline that is under way has the state `queued`: its own run waits while its stages run. Pass `next` as
+        `?before=` for the next page."""
+        found = hf.pipelines.list(**query.model_dump())
+        progress = hf.pipelines.progress(found)
+        lines = [PipelineLine(run=Run.of(run, whole=False), progress=progress.get(run.id)) for run in found]
+        return Page.of(lines, limit=query.limit, cursor=lambda line: line.run.id)
 
-    @pipelines.get("/{run_id}", name="holdfast.api.pipeline", summary="A pipeline, stage by stage")
+    @pipelines.get("/{run_id}", name="holdfast.api.pipeline", summary="Get a pipeline with its stages")
     def get_pipeline(run_id: RunId, who: Annotated[Who, Depends(site.viewer)]) -> Pipeline:
-        """Counts, whatever the number of segments."""
+        """Segments are only counted here, so the response stays small."""
         info = hf.pipelines.show(run_id)
-        return Pipeline(run=Run.of(info.run), stages=info.stages, progress=info.progress, troubles=info.troubles)
+        return Pipeline(run=Run.of(info.run), stages=info.stages, progress=info.progress, failures=info.failures)
 
     @pipelines.get(
-        "/{run_id}/stages/{stage}/segments", name="holdfast.api.segments", summary="The segments of a stage, in order"
+        "/{run_id}/stages/{stage}/segments", name="holdfast.api.segments", summary="List the segments of a stage"
     )
     def list_segments(
         run_id: RunId,
@@ -70,13 +71,16 @@ def router(site: "Site") -> APIRouter:
         after: Annotated[str, Query(max_length=400, pattern=r"^[^\x00]*$")] = "",
         limit: Annotated[int, Query(ge=1, le=1000)] = 200,
     ) -> Page[Segment]:
-        """Shorter names come first, so that numbered ones are in order. Go on by ?after=."""
+        """Shorter names come first, so that numbered segments are in order. Pass `next` as `?after=` for more."""
         found = hf.pipelines.segments(run_id, stage, limit=limit, after=after)
         return Page.of(found, limit=limit, cursor=lambda segment: segment.name)
 
-    @pipelines.post("/{run_id}/rerun", status_code=201, name="holdfast.api.rerun", summary="Again from a stage on")
-    def rerun_pipeline(run_id: RunId, asked: Rerun, who: Annotated[Who, Depends(site.operator)]) -> Run:
-        """A new pipeline with the results of the stages before it. `POST /runs/{run_id}/again` does all of it again."""
-        return Run.of(hf.pipelines.rerun(run_id, from_stage=asked.from_stage, by=who.name).snapshot)
+    @pipelines.post(
+        "/{run_id}/rerun", status_code=201, name="holdfast.api.rerun", summary="Rerun a pipeline from a stage"
+    )
+    def rerun_pipeline(run_id: RunId, body: Rerun, who: Annotated[Who, Depends(site.operator)]) -> Run:
+        """Starts a new pipeline that reuses the results of the earlier stages. `POST /runs/{run_id}/again` repeats all
+        stages."""
+        return Run.of(hf.pipelines.rerun(run_id, from_stage=body.from_stage, by=who.name).snapshot)
 
     return pipelines

@@ -1,4 +1,4 @@
-"""Queries: a name that an operation does not know is refused, so that a slip never means 'everything'."""
+"""Refuses unknown query parameters, so that a misspelt filter does not return everything."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pydantic import BaseModel
 
 from holdfast.support.validation import did_you_mean
 
-OTHERS = frozenset(("token", "csrf"))  # what may come along with any request
+OTHERS = frozenset(("token", "csrf"))  # allowed in every request
 
 
 def only_known(request: Request) -> None:
-    """A dependency of every operation."""
+    """Refuse unknown or repeated parameters; a dependency of every operation."""
     if not request.query_params:
         return
     known = _parameters(request.scope["route"].dependant)
@@ -26,13 +26,13 @@ def only_known(request: Request) -> None:
         if name not in known and name not in OTHERS:
             faults.append((name, f"there is no such parameter{did_you_mean(name, known)}"))
         elif given.count(name) > 1 and not known.get(name):
-            faults.append((name, "it is given more than once"))
+            faults.append((name, "this parameter is given more than once"))
     if faults:
-        raise RequestValidationError([{"loc": ("query", name), "msg": said} for name, said in faults])
+        raise RequestValidationError([{"loc": ("query", name), "msg": message} for name, message in faults])
 
 
 def _parameters(dependant: Dependant) -> dict[str, bool]:
-    """The names of a query's parameters, and whether each may be given several times."""
+    """Return the names of the query parameters, and whether each may be repeated."""
     found: dict[str, bool] = {}
     for field in dependant.query_params:
         annotation = field.field_info.annotation

@@ -1,4 +1,4 @@
-"""/api/queues: what queues have, their pauses and limits."""
+"""/api/queues: list, pause, resume and limit queues."""
 # No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
 
 from typing import TYPE_CHECKING, Annotated
@@ -8,19 +8,21 @@ from pydantic import Field
 
 from holdfast.values.pages import Page
 from holdfast.values.queues import UNSET, Queue
-from holdfast.web.api.shapes import Ask, Name, Text
+from holdfast.web.api.shapes import Name, RequestBody, Text
 from holdfast.web.auth.authentication import Who
 
 if TYPE_CHECKING:
     from holdfast.web.site import Site
 
 
-class Pause(Ask):
-    note: Text | None = Field(default=None, description="Why; it is shown wherever someone asks.")
+class Pause(RequestBody):
+    note: Text | None = Field(
+        default=None, description="Why; shown on the dashboard and in explanations of waiting runs."
+    )
 
 
-class Limits(Ask):
-    """What is left out stays as it is; null lifts a limit."""
+class Limits(RequestBody):
+    """Omitted limits stay unchanged; null removes a limit."""
 
     max_queued: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
     concurrency: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
@@ -30,33 +32,33 @@ def router(site: "Site") -> APIRouter:
     queues = site.resource("/queues", tags=["queues"])
     hf = site.hf
 
-    @queues.get("", name="holdfast.api.queues", summary="Every queue in use")
+    @queues.get("", name="holdfast.api.queues", summary="List the queues in use")
     def list_queues(who: Annotated[Who, Depends(site.viewer)]) -> Page[Queue]:
-        """One is in use if a live worker serves it, or if it has a run, a pause, a limit or a refusal."""
+        """A queue is in use if it has a run, a limit, a pause, a refused submission or a live worker."""
         return Page.whole(hf.queues.list())
 
-    @queues.get("/{name:path}", name="holdfast.api.queue", summary="One queue")
+    @queues.get("/{name:path}", name="holdfast.api.queue", summary="Get a queue")
     def get_queue(name: Name, who: Annotated[Who, Depends(site.viewer)]) -> Queue:
-        """A queue of which nothing is known has no run, no pause and no limit. All of the path is its name: `GET
-        /queues/a/pause` is the queue `a/pause`, and `POST /queues/a/pause` pauses `a`."""
+        """An unknown queue is returned as an empty one. The whole path is its name: `GET /queues/a/pause` is the queue
+        `a/pause`, and `POST /queues/a/pause` pauses the queue `a`."""
         return hf.queues.get(name)
 
-    @queues.post("/{name:path}/pause", name="holdfast.api.pause_queue", summary="Let nothing of a queue start")
-    def pause_queue(name: Name, asked: Pause, who: Annotated[Who, Depends(site.operator)]) -> Queue:
-        """In any worker, until it is resumed; what runs goes on."""
-        hf.queues.pause(name, note=asked.note, by=who.name)
+    @queues.post("/{name:path}/pause", name="holdfast.api.pause_queue", summary="Pause a queue")
+    def pause_queue(name: Name, body: Pause, who: Annotated[Who, Depends(site.operator)]) -> Queue:
+        """No run of it starts, in any worker, until it is resumed. Running runs continue."""
+        hf.queues.pause(name, note=body.note, by=who.name)
         return hf.queues.get(name)
 
-    @queues.post("/{name:path}/resume", name="holdfast.api.resume_queue", summary="Let a paused queue go on")
+    @queues.post("/{name:path}/resume", name="holdfast.api.resume_queue", summary="Resume a paused queue")
     def resume_queue(name: Name, who: Annotated[Who, Depends(site.operator)]) -> Queue:
         hf.queues.resume(name, by=who.name)
         return hf.queues.get(name)
 
-    @queues.post("/{name:path}/limit", name="holdfast.api.limit_queue", summary="Set or lift the limits of a queue")
-    def limit_queue(name: Name, asked: Limits, who: Annotated[Who, Depends(site.admin)]) -> Queue:
-        """For every process, at once; it stands until the code says something new."""
-        said = {which: getattr(asked, which) if which in asked.model_fields_set else UNSET for which in _LIMITS}
-        hf.queues.limit(name, **said, by=who.name)
+    @queues.post("/{name:path}/limit", name="holdfast.api.limit_queue", summary="Set or remove the limits of a queue")
+    def limit_queue(name: Name, body: Limits, who: Annotated[Who, Depends(site.admin)]) -> Queue:
+        """They apply to every process at once, until the code declares new ones."""
+        limits = {field: getattr(body, field) if field in body.model_fields_set else UNSET for field in _LIMITS}
+        hf.queues.limit(name, **limits, by=who.name)
         return hf.queues.get(name)
 
     return queues

@@ -1,4 +1,4 @@
-"""/api/runs: submit runs, look at them, steer them."""
+"""/api/runs: submit, search, inspect, cancel and repeat runs."""
 # No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
 
 from collections.abc import Mapping
@@ -9,12 +9,12 @@ from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from pydantic import Field, StringConstraints
 
 from holdfast.jobs.registry import OWN
-from holdfast.runs.snapshot import find_ended as over_of
+from holdfast.runs.snapshot import find_ended
 from holdfast.support.errors import InvalidPolicy
 from holdfast.values.filters import Count
 from holdfast.values.pages import Page, SearchPage
 from holdfast.web.api.filters import FilterBody, FilterQuery, Key, PageQuery
-from holdfast.web.api.shapes import MOST, Ask, Done, Instant, Name, Run, RunId, State, Text, Why
+from holdfast.web.api.shapes import MOST, Done, Instant, Name, RequestBody, Run, RunId, State, Text, Why
 from holdfast.web.auth.authentication import Who
 
 if TYPE_CHECKING:
@@ -24,140 +24,143 @@ LONGEST = 10 * 366 * 86_400.0  # seconds of a delay
 TagName = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 TagValue = Annotated[str, StringConstraints(max_length=1000)]
 
-# A header's text is ASCII: what its other bytes mean is said nowhere, and one key must not come to be two.
+# Only ASCII: other bytes in a header have no defined encoding, and one key must not become two.
 IdempotencyKey = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[\x20-\x7e]+$")]
 
 
-class Submit(Ask):
-    """A run to be queued; what is left out is as the job says."""
+class Submit(RequestBody):
+    """A run to submit; omitted options have the job's defaults."""
 
     job: Name = Field(examples=["app.greet"])
     args: dict[str, Any] = Field(default={}, examples=[{"name": "Ada"}])
     queue: Name | None = None
     priority: Annotated[int, Field(ge=-1_000_000, le=1_000_000)] | None = Field(
-        default=None, description="Higher goes first."
+        default=None, description="Runs with a higher priority start first."
     )
-    key: Key | None = Field(default=None, description="At most one run of a key runs at a time.")
+    key: Key | None = Field(default=None, description="Concurrency key: at most one run of a key runs at a time.")
     delay: Annotated[float, Field(ge=0, le=LONGEST)] | None = Field(
-        default=None, description="Start so much later, in seconds."
+        default=None, description="Start this many seconds later."
     )
-    due_at: Instant | None = Field(default=None, description="Start then or later; instead of `delay`.")
-    tags: dict[TagName, TagValue] = Field(default={}, max_length=50, description="For finding it again.")
-    after: list[RunId] = Field(default=[], max_length=1000, description="Runs that must have succeeded before.")
+    due_at: Instant | None = Field(default=None, description="Start at this time or later; use instead of `delay`.")
+    tags: dict[TagName, TagValue] = Field(default={}, max_length=50, description="Tags to search by.")
+    depends_on: list[RunId] = Field(default=[], max_length=1000, description="Runs that must have succeeded first.")
     unique: Literal["queued", "active"] | None = Field(
         default=None,
-        description="Give back the run of the same key (or arguments) that has not started, or ended.",
+        description="Return an existing run of the same key or arguments, if it has not started (`queued`) or not "
+        "ended (`active`).",
     )
 
 
-class Cancel(Ask):
-    reason: Text = Field(default="cancelled", description="Why; it stays with the run.")
+class Cancel(RequestBody):
+    reason: Text = Field(default="cancelled", description="Why; stored with the run.")
 
 
 class CancelMatching(FilterBody):
-    reason: Text = Field(default="cancelled", description="Why; it stays with every run that is cancelled.")
+    reason: Text = Field(default="cancelled", description="Why; stored with every cancelled run.")
 
 
 def router(site: "Site") -> APIRouter:
     runs = site.resource("/runs", tags=["runs"])
     hf = site.hf
 
-    @runs.post("", status_code=201, name="holdfast.api.submit", summary="Queue a run")
+    @runs.post("", status_code=201, name="holdfast.api.submit", summary="Submit a run")
     def submit_run(
-        asked: Submit,
+        body: Submit,
         request: Request,
         response: Response,
         who: Annotated[Who, Depends(site.operator)],
         idempotency_key: Annotated[
-            IdempotencyKey | None, Header(description="The same key gives the same run back; ASCII.")
+            IdempotencyKey | None, Header(description="Submitting again with the same key returns the same run; ASCII.")
         ] = None,
     ) -> Run:
-        """The run is durable when this answers. A full queue is a 429 with `Retry-After`; nothing was written then."""
-        if asked.job.startswith(OWN):
-            raise InvalidPolicy(f"{asked.job} is submitted by what it serves: POST /runs/cancel, POST /runs/again")
-        hf.jobs.require_open(asked.job)
-        job = hf.jobs[asked.job].using(
-            queue=asked.queue,
-            priority=asked.priority,
-            key=None if asked.key is None else lambda **_: asked.key,
-            delay=None if asked.delay is None else timedelta(seconds=asked.delay),
-            due_at=asked.due_at,
-            after=asked.after or None,
+        """The run is durable when this returns. A full queue returns 429 with `Retry-After`, and nothing is stored."""
+        if body.job.startswith(OWN):
+            raise InvalidPolicy(f"{body.job} can't be submitted; use POST /runs/cancel or POST /runs/again")
+        hf.jobs.require_open(body.job)
+        job = hf.jobs[body.job].using(
+            queue=body.queue,
+            priority=body.priority,
+            key=None if body.key is None else lambda **_: body.key,
+            delay=None if body.delay is None else timedelta(seconds=body.delay),
+            due_at=body.due_at,
+            depends_on=body.depends_on or None,
             idempotency_key=idempotency_key,
-            unique=asked.unique,
-            tags=asked.tags or None,
+            unique=body.unique,
+            tags=body.tags or None,
         )
-        run = job.submit_by(who.name, job.arguments.from_json(asked.args))
+        run = job.submit_by(who.name, job.arguments.from_json(body.args))
         response.headers["Location"] = request.url_for("holdfast.api.run", run_id=run.id).path
         return Run.of(run.snapshot)
 
-    @runs.get("", name="holdfast.api.runs", summary="Runs that match, the newest first")
-    def list_runs(asked: Annotated[PageQuery, Query()], who: Annotated[Who, Depends(site.viewer)]) -> SearchPage[Run]:
-        """Every page is bounded, whatever the filter and however much history there is: it says how far it looked. Go
-        on by ?after=."""
-        page = hf.search(asked.meant(), limit=asked.limit, after=asked.after, order=asked.order, before=asked.before)
+    @runs.get("", name="holdfast.api.runs", summary="Search runs, the newest first")
+    def list_runs(query: Annotated[PageQuery, Query()], who: Annotated[Who, Depends(site.viewer)]) -> SearchPage[Run]:
+        """Each request searches a limited number of runs, so a page may be short and still have a `next`. `searched`
+        and `until` say how far it has searched. Pass `next` as `?after=` to continue."""
+        page = hf.search(
+            query.run_filter(), limit=query.limit, after=query.after, order=query.order, before=query.before
+        )
         found = tuple(Run.of(run, whole=False) for run in page.items)
         return SearchPage(items=found, next=page.next, searched=page.searched, until=page.until)
 
-    @runs.get("/count", name="holdfast.api.count", summary="How many runs match")
-    def count_runs(asked: Annotated[FilterQuery, Query()], who: Annotated[Who, Depends(site.viewer)]) -> Count:
-        """Exact up to 10,000 runs looked at."""
-        return hf.count(asked.meant())
+    @runs.get("/count", name="holdfast.api.count", summary="Count matching runs")
+    def count_runs(query: Annotated[FilterQuery, Query()], who: Annotated[Who, Depends(site.viewer)]) -> Count:
+        """Exact up to 10,000 searched runs."""
+        return hf.count(query.run_filter())
 
-    @runs.get("/counts", name="holdfast.api.counts", summary="How many runs match, by state")
+    @runs.get("/counts", name="holdfast.api.counts", summary="Count matching runs by state")
     def count_states(
-        asked: Annotated[FilterQuery, Query()], who: Annotated[Who, Depends(site.viewer)]
+        query: Annotated[FilterQuery, Query()], who: Annotated[Who, Depends(site.viewer)]
     ) -> Mapping[State, Count]:
-        """The filter's own state does not count."""
-        return hf.counts(asked.meant())  # type: ignore[return-value]
+        """The state in the filter is ignored."""
+        return hf.counts(query.run_filter())  # type: ignore[return-value]
 
-    @runs.get("/ids", name="holdfast.api.ids", summary="The ids that begin like that")
+    @runs.get("/ids", name="holdfast.api.ids", summary="Find run ids by prefix")
     def find_ids(
-        beginning: Annotated[str, Query(min_length=4, max_length=26, pattern="^[0-9a-z]+$")],
+        prefix: Annotated[str, Query(min_length=4, max_length=26, pattern="^[0-9a-z]+$")],
         who: Annotated[Who, Depends(site.viewer)],
         limit: Annotated[int, Query(ge=1, le=10)] = 3,
     ) -> Page[str]:
-        """The oldest first; for people who write only so much of an id as no other run has."""
-        return Page.whole(hf.beginning(beginning, limit=limit))
+        """The oldest first. Lets people write only the first characters of an id."""
+        return Page.whole(hf.find_ids(prefix, limit=limit))
 
-    @runs.get("/open", name="holdfast.api.open", summary="Which of these runs have not ended")
+    @runs.get("/open", name="holdfast.api.open", summary="Find which of these runs have not ended")
     def find_open(
         id: Annotated[list[RunId], Query(min_length=1, max_length=MOST)], who: Annotated[Who, Depends(site.viewer)]
     ) -> Page[str]:
-        """For a client that waits for many runs. Those that do not exist are left out, too."""
-        over = hf.read(lambda tx: over_of(tx, id))
-        return Page.whole(run_id for run_id in id if run_id not in over)
+        """For a client that waits for many runs. Runs that do not exist are left out, too."""
+        ended = hf.read(lambda tx: find_ended(tx, id))
+        return Page.whole(run_id for run_id in id if run_id not in ended)
 
-    @runs.post("/cancel", status_code=202, name="holdfast.api.cancel_matching", summary="Cancel all that match")
-    def cancel_matching(asked: CancelMatching, who: Annotated[Who, Depends(site.operator)]) -> Run:
-        """A run in the background that cancels them, with progress; what is submitted from now on is not meant."""
-        return Run.of(hf.bulk.cancel(asked.meant(), reason=asked.reason, by=who.name).snapshot)
+    @runs.post("/cancel", status_code=202, name="holdfast.api.cancel_matching", summary="Cancel all matching runs")
+    def cancel_matching(body: CancelMatching, who: Annotated[Who, Depends(site.operator)]) -> Run:
+        """Starts a background run that cancels them and reports its progress. Runs submitted later are not affected."""
+        return Run.of(hf.bulk.cancel(body.run_filter(), reason=body.reason, by=who.name).snapshot)
 
-    @runs.post("/again", status_code=202, name="holdfast.api.again_matching", summary="Do all that match again")
-    def again_matching(asked: FilterBody, who: Annotated[Who, Depends(site.operator)]) -> Run:
-        """A run in the background that submits one new run for each of them, with progress."""
-        return Run.of(hf.bulk.again(asked.meant(), by=who.name).snapshot)
+    @runs.post("/again", status_code=202, name="holdfast.api.again_matching", summary="Run all matching runs again")
+    def again_matching(body: FilterBody, who: Annotated[Who, Depends(site.operator)]) -> Run:
+        """Starts a background run that submits a new run for each of them and reports its progress."""
+        return Run.of(hf.bulk.again(body.run_filter(), by=who.name).snapshot)
 
-    @runs.get("/{run_id}", name="holdfast.api.run", summary="One run")
+    @runs.get("/{run_id}", name="holdfast.api.run", summary="Get a run")
     def get_run(run_id: RunId, who: Annotated[Who, Depends(site.viewer)]) -> Run:
         return Run.of(hf.snapshot(run_id))
 
-    @runs.get("/{run_id}/why", name="holdfast.api.why", summary="Why a run is where it is")
+    @runs.get("/{run_id}/why", name="holdfast.api.why", summary="Explain the state of a run")
     def why_run(run_id: RunId, who: Annotated[Who, Depends(site.viewer)]) -> Why:
-        """What it waits for, who runs it, how it ended: in sentences."""
+        """Says in sentences what the run waits for, which worker runs it, or how it ended."""
         answer = hf.why(run_id)
         return Why.model_validate({"id": answer.run.id, "state": answer.run.state, "reasons": list(answer.reasons)})
 
-    @runs.post("/{run_id}/cancel", name="holdfast.api.cancel", summary="End a run, or ask it to stop")
-    def cancel_run(run_id: RunId, asked: Cancel, who: Annotated[Who, Depends(site.operator)]) -> Done:
-        """Its state afterwards: `cancelled` if it had not started, `running` if its worker was asked to stop it, and
-        any other if it had ended before."""
-        state = hf.cancel(run_id, reason=asked.reason, by=who.name)
+    @runs.post("/{run_id}/cancel", name="holdfast.api.cancel", summary="Cancel a run")
+    def cancel_run(run_id: RunId, body: Cancel, who: Annotated[Who, Depends(site.operator)]) -> Done:
+        """Returns the new state: `cancelled` if the run had not started, `running` if its worker is going to stop it,
+        or the final state if it had already ended."""
+        state = hf.cancel(run_id, reason=body.reason, by=who.name)
         return Done.model_validate({"id": run_id, "state": state})
 
-    @runs.post("/{run_id}/again", status_code=201, name="holdfast.api.again", summary="A new run like that one")
+    @runs.post("/{run_id}/again", status_code=201, name="holdfast.api.again", summary="Run again")
     def again_run(run_id: RunId, who: Annotated[Who, Depends(site.operator)]) -> Run:
-        """The same job with the same arguments; the old run stays as it is."""
+        """Submits a new run of the same job with the same arguments. The old run does not change."""
         return Run.of(hf.again(run_id, by=who.name).snapshot)
 
     return runs

@@ -1,4 +1,4 @@
-"""Shapes: what the API says and takes. Names here are promises; request shapes refuse what they do not know."""
+"""Request and response models of the API. Their field names are stable; requests with unknown fields are refused."""
 
 import re
 from datetime import UTC, datetime
@@ -8,12 +8,12 @@ import pydantic_core
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
 from holdfast.support import json_text
-from holdfast.values.events import Event as Told
+from holdfast.values.events import Event as RecordedEvent
 from holdfast.values.policies import Policy as Rules
 from holdfast.values.runs import Snapshot
 
-MOST, USUAL = 200, 50  # of a page
-LONG = 10_000  # characters of a value that a list still shows
+MOST, USUAL = 200, 50  # largest and default page size
+LONG = 10_000  # characters; longer values are cut in lists
 
 State = Literal["queued", "running", "succeeded", "failed", "cancelled", "timed_out"]
 Place = Literal["waits", "ready", "leases", "outcomes"]
@@ -23,50 +23,50 @@ Name = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=_N
 Text = Annotated[str, StringConstraints(max_length=1000, pattern=_NO_NUL)]
 Cursor = Annotated[str, StringConstraints(max_length=1000, pattern=_NO_NUL)]
 RunId = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=_NO_NUL)]
-Limit = Annotated[int, Field(ge=1, le=MOST, description="At most so many.")]
+Limit = Annotated[int, Field(ge=1, le=MOST, description="Maximum number of items.")]
 
 
-def _instant(said: object) -> datetime:
-    """A time with its zone, as ISO 8601 writes it; no count of seconds, of which no one knows since when."""
+def _instant(value: object) -> datetime:
+    """Parse an ISO 8601 time with its time zone. Numbers are refused, because their unit and epoch are unclear."""
     try:
-        if isinstance(said, str) and "-" in said:
-            return datetime.fromisoformat(said).astimezone(UTC)
+        if isinstance(value, str) and "-" in value:
+            return datetime.fromisoformat(value).astimezone(UTC)
     except (ValueError, OverflowError):
         pass
-    raise ValueError("write an instant with its zone, like 2026-11-16T06:00:00Z")
+    raise ValueError("write a time with its time zone, such as 2026-11-16T06:00:00Z")
 
 
-def _zoned(said: object) -> object:
-    if isinstance(said, str) and len(said) <= 40 and not re.search(r"(Z|[+-]\d\d:?\d\d)$", said, re.IGNORECASE):
-        raise ValueError("an instant needs its zone, like 2026-11-16T06:00:00Z")
-    return said
+def _zoned(value: object) -> object:
+    if isinstance(value, str) and len(value) <= 40 and not re.search(r"(Z|[+-]\d\d:?\d\d)$", value, re.IGNORECASE):
+        raise ValueError("a time needs its time zone, such as 2026-11-16T06:00:00Z")
+    return value
 
 
 Instant = Annotated[AwareDatetime, BeforeValidator(_instant), BeforeValidator(_zoned)]
 
 
 class Shape(BaseModel):
-    """What the API says: made from a value of the engine, name by name."""
+    """The base of responses, which are filled from values field by field."""
 
     model_config = ConfigDict(from_attributes=True, json_schema_serialization_defaults_required=True)
 
 
-class Ask(BaseModel):
-    """What the API takes as JSON: an unknown name, or a value of another type, is refused: a slip changes nothing."""
+class RequestBody(BaseModel):
+    """The base of JSON request bodies. Unknown fields and values of a wrong type are refused."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class AskQuery(BaseModel):
-    """What the API takes in a query, where all is text."""
+class QueryModel(BaseModel):
+    """The base of query parameters, whose values are text."""
 
     model_config = ConfigDict(extra="forbid")
 
 
 class Retry(Shape):
-    """When a failed step is tried again: times in seconds."""
+    """When a failed attempt or step is retried; times in seconds."""
 
-    steps: int
+    step_attempts: int
     delay: float
     factor: float
     max_delay: float
@@ -74,7 +74,7 @@ class Retry(Shape):
 
 
 class Policy(Shape):
-    """What a run may do and what its misfortunes mean; times in seconds."""
+    """The policy of a run; times in seconds."""
 
     max_attempts: int
     timeout: float | None
@@ -84,11 +84,11 @@ class Policy(Shape):
     max_takeovers: int
     key_order: str
     key_limit: int
-    audit: bool
+    keep_forever: bool
     rate: str | None
     rate_name: str | None
-    only_from_code: bool = Field(description="Only the application's own code starts runs; to ask for one is refused.")
-    start_at: str | None = Field(description="The address of the application's page that starts them instead.")
+    only_from_code: bool = Field(description="True if only the application's own code may submit runs.")
+    start_at: str | None = Field(description="The URL of the application's page that starts these runs.")
     retry: Retry
 
     @classmethod
@@ -97,7 +97,7 @@ class Policy(Shape):
 
 
 class Run(Shape):
-    """A run as it stood when it was read."""
+    """A run, as it was when it was read."""
 
     id: str = Field(examples=["01m2z8k6w1v7q3c9x5b0n4d2ta"])
     job: str = Field(examples=["app.greet"])
@@ -112,13 +112,13 @@ class Run(Shape):
     parent_id: str | None
     stage: str | None
     segment: str | None
-    needed: list[str]
-    audit: bool
+    depends_on: list[str]
+    keep_forever: bool
     created_at: datetime
     state: State
     place: Place | None
+    claim: int
     attempt: int
-    tries: int
     takeovers: int
     holder: str | None
     started_at: datetime | None
@@ -127,23 +127,28 @@ class Run(Shape):
     deadline_at: datetime | None
     cancel_requested_at: datetime | None
     due_at: datetime | None
-    because: str | None
+    reason: str | None
     failure_type: str | None
     error: str | None
     result: Any
     policy: Policy
-    unreadable: str | None = Field(description="Which stored values can't be decoded, and why; null for a sound run.")
+    unreadable: str | None = Field(description="Which stored values can't be decoded, and why; usually null.")
     cut: list[Literal["args", "result", "error"]] = Field(
-        description=f"Of a run in a list: values longer than {LONG:,} characters, which only the run itself shows."
+        description=f"In a list: fields longer than {LONG:,} characters, which are only complete in the run itself."
     )
 
     @classmethod
     def of(cls, snapshot: Snapshot, *, whole: bool = True) -> Self:
-        """All of it; in a list without the values that are too long for one."""
+        """Return the run; unless `whole`, without values that are too long for a list."""
         fields = {name: getattr(snapshot, name) for name in Snapshot.__dataclass_fields__ if name in cls.model_fields}
         cut = [] if whole else [name for name, size in _sizes(snapshot).items() if size > LONG]
         result = None if snapshot.result is None or "result" in cut else json_text.shown(snapshot.result)
-        fields |= {"result": result, "needed": list(snapshot.needed), "policy": Policy.of(snapshot.policy), "cut": cut}
+        fields |= {
+            "result": result,
+            "depends_on": list(snapshot.depends_on),
+            "policy": Policy.of(snapshot.policy),
+            "cut": cut,
+        }
         if "error" in cut:
             fields["error"] = f"{(snapshot.error or '')[-LONG:]}"
         return cls.model_validate(fields | ({"args": None} if "args" in cut else {}))
@@ -158,31 +163,33 @@ def _sizes(snapshot: Snapshot) -> dict[str, int]:
 
 
 class Event(Shape):
-    """Something that happened, to a run or to none in particular."""
+    """An event of a run, or of no particular run."""
 
     run_id: str | None
     kind: str = Field(examples=["RUN_STARTED"])
-    attempt: int | None
+    claim: int | None
     happened_at: datetime | None
     data: dict[str, Any]
-    cursor: str | None = Field(description="Go on after this event by ?after=, or Last-Event-ID.")
+    cursor: str | None = Field(description="Continue after this event with `?after=` or `Last-Event-ID`.")
 
     @classmethod
-    def of(cls, event: Told, cursor: str | None = None) -> Self:
-        fields = {name: getattr(event, name) for name in ("run_id", "kind", "attempt", "happened_at", "data")}
+    def of(cls, event: RecordedEvent, cursor: str | None = None) -> Self:
+        fields = {name: getattr(event, name) for name in ("run_id", "kind", "claim", "happened_at", "data")}
         return cls.model_validate(fields | {"cursor": cursor})
 
 
 class Why(Shape):
-    """Where a run stands, and why; the first reason is the most immediate."""
+    """The state of a run and the reasons for it, the most important first."""
 
     id: str
     state: State
-    reasons: list[str] = Field(examples=[["queue mail is paused since 2026-11-16 06:00:00 UTC (the provider is down)"]])
+    reasons: list[str] = Field(
+        examples=[["queue mail has been paused since 2026-11-16 06:00:00 UTC (the provider is down)"]]
+    )
 
 
 class Done(Shape):
-    """What a run's state is after it was steered."""
+    """The state of a run after an action."""
 
     id: str
     state: State

@@ -1,4 +1,4 @@
-"""/api/passes: who may look and steer. Secrets are shown once, when they are made."""
+"""/api/tokens: create, list and revoke tokens. A token is shown once, when it is created."""
 # No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
 
 from typing import TYPE_CHECKING, Annotated
@@ -7,8 +7,8 @@ from fastapi import APIRouter, Depends
 from pydantic import Field
 
 from holdfast.values.pages import Page
-from holdfast.values.tokens import Pass, Role
-from holdfast.web.api.shapes import Ask, Name, Shape
+from holdfast.values.tokens import Role, Token
+from holdfast.web.api.shapes import Name, RequestBody, Shape
 from holdfast.web.auth.authentication import Who
 
 if TYPE_CHECKING:
@@ -17,37 +17,37 @@ if TYPE_CHECKING:
 LONGEST = 10 * 366 * 86_400.0  # seconds
 
 
-class Give(Ask):
-    name: Name = Field(description="Whose it is; it stands with all that they do.", examples=["ada"])
+class NewToken(RequestBody):
+    name: Name = Field(description="The owner of the token; recorded with every change made with it.", examples=["ada"])
     role: Role = "viewer"
     expires: Annotated[float, Field(gt=0, le=LONGEST)] | None = Field(
-        default=None, description="For so many seconds; for ever, if it is left out."
+        default=None, description="Valid for this many seconds; without it, until it is revoked."
     )
 
 
-class Given(Shape):
+class CreatedToken(Shape):
     name: str
     role: Role
-    token: str = Field(description="It is shown this once and never again.")
+    token: str = Field(description="The secret; it is never shown again.")
 
 
 def router(site: "Site") -> APIRouter:
-    passes = site.resource("/passes", tags=["passes"])
+    tokens = site.resource("/tokens", tags=["tokens"])
     hf = site.hf
 
-    @passes.get("", name="holdfast.api.passes", summary="Every token and session that is still good")
-    def list_passes(who: Annotated[Who, Depends(site.admin)]) -> Page[Pass]:
-        return Page.whole(hf.passes.list())
+    @tokens.get("", name="holdfast.api.tokens", summary="List valid tokens and sessions")
+    def list_tokens(who: Annotated[Who, Depends(site.admin)]) -> Page[Token]:
+        return Page.whole(hf.tokens.list())
 
-    @passes.post("", status_code=201, name="holdfast.api.give_pass", summary="Give someone a token")
-    def give_pass(asked: Give, who: Annotated[Who, Depends(site.admin)]) -> Given:
-        """To someone who has none. Whoever has the token may do what its role may."""
-        token = hf.passes.add(asked.name, role=asked.role, expires=asked.expires, by=who.name)
-        return Given(name=asked.name, role=asked.role, token=token)
+    @tokens.post("", status_code=201, name="holdfast.api.create_token", summary="Create a token")
+    def create_token(body: NewToken, who: Annotated[Who, Depends(site.admin)]) -> CreatedToken:
+        """The name must not have a token yet."""
+        token = hf.tokens.add(body.name, role=body.role, expires=body.expires, by=who.name)
+        return CreatedToken(name=body.name, role=body.role, token=token)
 
-    @passes.delete("/{name:path}", status_code=204, name="holdfast.api.take_pass", summary="Take someone's token back")
-    def take_pass(name: Name, who: Annotated[Who, Depends(site.admin)]) -> None:
-        """The sessions that it began end with it."""
-        hf.passes.remove(name, by=who.name)
+    @tokens.delete("/{name:path}", status_code=204, name="holdfast.api.revoke_token", summary="Revoke a token")
+    def revoke_token(name: Name, who: Annotated[Who, Depends(site.admin)]) -> None:
+        """Sessions that were started with it end, too."""
+        hf.tokens.remove(name, by=who.name)
 
-    return passes
+    return tokens

@@ -1,11 +1,11 @@
-"""/api/workers: who is alive, what they do now, and how one is asked to end."""
+"""/api/workers: list live workers and what they run, and drain one."""
 # No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
 
 from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, Depends
 
-from holdfast.values.workers import Task, WorkerInfo
+from holdfast.values.workers import ActiveRun, WorkerInfo
 from holdfast.web.api.shapes import Name, Shape
 from holdfast.web.auth.authentication import Who
 
@@ -15,24 +15,24 @@ if TYPE_CHECKING:
 
 class Workers(Shape):
     workers: list[WorkerInfo]
-    tasks: list[Task]
+    active_runs: list[ActiveRun]
 
 
 def router(site: "Site") -> APIRouter:
     workers = site.resource("/workers", tags=["workers"])
     hf = site.hf
 
-    @workers.get("", name="holdfast.api.workers", summary="Every live worker, and what they do now")
+    @workers.get("", name="holdfast.api.workers", summary="List live workers and the runs that they execute")
     def list_workers(who: Annotated[Who, Depends(site.viewer)]) -> Workers:
-        return Workers(workers=hf.workers.list(), tasks=hf.workers.tasks())
+        return Workers(workers=hf.workers.list(), active_runs=hf.workers.active_runs())
 
-    @workers.get("/{worker_id:path}", name="holdfast.api.worker", summary="One live worker")
+    @workers.get("/{worker_id:path}", name="holdfast.api.worker", summary="Get a live worker")
     def get_worker(worker_id: Name, who: Annotated[Who, Depends(site.viewer)]) -> WorkerInfo:
         return hf.workers.get(worker_id)
 
-    @workers.post("/{worker_id:path}/drain", name="holdfast.api.drain_worker", summary="Ask a worker to finish and end")
+    @workers.post("/{worker_id:path}/drain", name="holdfast.api.drain_worker", summary="Drain a worker")
     def drain_worker(worker_id: Name, who: Annotated[Who, Depends(site.operator)]) -> WorkerInfo:
-        """It claims no more, finishes what it has, however long that takes, and ends."""
+        """The worker claims no new runs, finishes its own, however long that takes, and exits."""
         return hf.workers.drain(worker_id, by=who.name)
 
     return workers

@@ -1,1 +1,1 @@
-"""Who may do what over HTTP: tokens, sessions, signing in."""
+"""Authentication over HTTP: tokens, sessions and the sign-in page."""

@@ -1,8 +1,8 @@
-"""Access: who asks, and what they may do. Closed by default: without a pass there is nothing but the sign-in page.
+"""Authentication: who sends a request, and what their role allows. Without a token, only the sign-in page is open.
 
-viewer      may look
-operator    may also cancel, submit, pause, trigger
-admin       may also change limits and passes
+viewer      may read
+operator    may also submit, cancel, pause and trigger
+admin       may also change limits and tokens
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from fastapi import Request
 from starlette.concurrency import run_in_threadpool
 
 from holdfast import tokens
-from holdfast.values.tokens import ROLES, Pass, Role
+from holdfast.values.tokens import ROLES, Role, Token
 from holdfast.web.auth import session_cookies
-from holdfast.web.auth.token_cache import Lookups
+from holdfast.web.auth.token_cache import TokenCache
 from holdfast.web.problems import Problem
 from holdfast.web.rate_limits import Buckets, Recent, too_many
 
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
 
 SAFE = frozenset(("GET", "HEAD", "OPTIONS", "TRACE"))
 FORMS = "application/x-www-form-urlencoded"
-FAILURES = 20  # wrong tokens at once that one address may try; then one every three seconds
-ALL_FAILURES = 500  # that all may try together, then ten a second: who speaks to us directly can claim any address
-LET_IN = 3600.0  # seconds for which it is known which token came from which address
+FAILURES = 20  # wrong tokens that one address may try at once; after that, one every three seconds
+ALL_FAILURES = 500  # the same for all addresses together, then ten a second, because a client may fake its address
+LET_IN = 3600.0  # seconds for which we remember which token came from which address
 
 
 @dataclass(frozen=True)
 class Who:
-    """Someone who may do what `role` may; `name` stands in the events of what they did.
+    """The user or program that sends a request; `name` is recorded with every change that they make.
 
-    `csrf` is what their pages send along with every change, as header X-CSRF-Token or form field `csrf`.
+    `csrf` is the token that their pages send with every change, as header X-CSRF-Token or form field `csrf`.
     """
 
     name: str
@@ -44,7 +44,7 @@ class Who:
     csrf: str = field(default="", repr=False, compare=False)
 
     def may(self, role: Role) -> bool:
-        """Whether they may do what someone of this role may."""
+        """Return whether their role includes the rights of this role."""
         return ROLES.index(self.role) >= ROLES.index(role)
 
 
@@ -52,17 +52,17 @@ Custom = Callable[[Request], Who | None]
 
 
 class Access:
-    """Decides who a request is from.
+    """Authenticates requests.
 
-    token    a secret that makes whoever has it an admin, besides the passes that were given out
-    custom   a function of the application's own that decides instead: it knows its users, we don't
+    token    the site's own admin token, in addition to the tokens in the database
+    custom   a function of the application that authenticates its users instead
     """
 
     def __init__(self, hf: Holdfast, *, token: str | None, custom: Custom | None = None) -> None:
         self._custom = custom
-        self.lookups = Lookups(hf, token=token)
+        self.lookups = TokenCache(hf, token=token)
         self.installation = session_cookies.installation(hf.settings)
-        rate = hf.settings.max_requests
+        rate = hf.settings.max_requests_per_second
         self._requests = Buckets(hf.clock.elapsed, size=4 * rate, per_second=rate)
         self._failures = Buckets(hf.clock.elapsed, size=FAILURES, per_second=1 / 3)
         self._all_failures = Buckets(hf.clock.elapsed, size=ALL_FAILURES, per_second=10)
@@ -74,27 +74,28 @@ class Access:
         return self.lookups.fixed is not None
 
     def take(self, token: str) -> None:
-        """Make this the site's own token: its bearer is an admin."""
+        """Set the site's own token, which has the role admin."""
         self.lookups.fix(token)
 
     @property
     def is_custom(self) -> bool:
-        """Whether the application knows its users itself."""
+        """Whether the application authenticates its users itself."""
         return self._custom is not None
 
     def need(self, role: Role) -> Callable[[Request], Awaitable[Who]]:
-        """A dependency: who asks, if they may do what this role may."""
+        """Return a FastAPI dependency that returns the user, or refuses users without this role."""
 
         async def allowed(request: Request) -> Who:
             who = await self.admit(request)
             if not who.may(role):
-                raise Problem("not_allowed", f"{who.name} has the role {who.role}; this takes {role}", status=403)
+                detail = f"{who.name} has the role {who.role}; this action needs the role {role}"
+                raise Problem("not_allowed", detail, status=403)
             return who
 
         return allowed
 
     async def admit(self, request: Request) -> Who:
-        """Who asks, if they may come in at all; a change must come from one of our own pages or from a program."""
+        """Return the authenticated user or raise a Problem. A change must come from our own pages or from a program."""
         known: tuple[Access, Who] | None = request.scope.get("holdfast.who")
         if known is not None and known[0] is self:
             return known[1]
@@ -114,9 +115,9 @@ class Access:
     async def _recognise(self, request: Request) -> Who | None:
         if self._custom is not None:
             who = await run_in_threadpool(self._custom, request)
-            # What lets them in may go with every request of their browser, so only the browser can tell who asks.
+            # Their browser may send credentials with every request, so check which site the request came from.
             if who is not None and request.method not in SAFE and _from_browser(request):
-                await _ours(request, replace(who, csrf=""))
+                await _refuse_cross_site(request, replace(who, csrf=""))
             return who
         scheme, _, given = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer":
@@ -126,7 +127,7 @@ class Access:
         if not secret:
             return None
         digest = self.session_digest(secret)
-        # Before the database is asked about what may be anything: who asks too often is not answered.
+        # Check the rate limit before the database looks up an unverified cookie.
         if not self.lookups.was_good(digest) and (wait := self._requests.wait(_from(request))):
             raise too_many("too many requests", wait)
         found = await run_in_threadpool(self.lookups.find, digest)
@@ -134,17 +135,17 @@ class Access:
             return None
         who = Who(found.name, found.role, csrf=session_cookies.csrf(secret))
         if request.method not in SAFE:
-            await _ours(request, who)
+            await _refuse_cross_site(request, who)
         return who
 
-    async def token_of(self, request: Request, token: str) -> Pass | None:
-        """The pass that this token is, if it is good; who tries too many wrong ones has to wait."""
+    async def token_of(self, request: Request, token: str) -> Token | None:
+        """Return the token's record if it is valid. An address that tries too many wrong tokens has to wait."""
         digest, here = tokens.digest(token), address(request)
-        # Guesses do not shut out a token that was good before. The site's own, which a person may have thought of, is
-        # known only where it was before: else a right guess among too many would be told.
+        # Wrong guesses must not lock out a token that was valid before. The site's own token may be easy to guess, so
+        # it counts as known only for addresses that have used it: otherwise a right guess would get past the limit.
         known = self.lookups.was_good(digest) or f"{digest} {here}" in self._let_in
         if not known and (wait := max(self._failures.wait(here), self._all_failures.wait(""))):
-            raise too_many("too many wrong tokens came from your address", wait)
+            raise too_many("too many wrong tokens from your address", wait)
         found = await run_in_threadpool(self.lookups.find, digest)
         if found is None or found.kind != "token":
             self._failures.take(here)
@@ -154,7 +155,10 @@ class Access:
         return found
 
     def session_digest(self, secret: str) -> str:
-        """What is stored of a session. One that the site's own token began ends with that token."""
+        """Return the digest under which a session is stored.
+
+        A session that was started with the site's own token is only valid as long as that token is.
+        """
         return tokens.digest(self.lookups.fixed or "", secret) if secret.startswith("f") else tokens.digest(secret)
 
     def _count(self, request: Request, name: str) -> None:
@@ -163,7 +167,7 @@ class Access:
 
 
 def address(request: Request) -> str:
-    """Where a request comes from, as far as the server can tell."""
+    """Return the client address of a request, as far as the server knows it."""
     return request.client.host if request.client is not None else "unknown"
 
 
@@ -175,21 +179,21 @@ def _from_browser(request: Request) -> bool:
     return any(name in request.headers for name in ("cookie", "origin", "sec-fetch-site"))
 
 
-async def _ours(request: Request, who: Who) -> None:
-    """Refuse a change that a browser was led to by someone else's page."""
-    foreign = session_cookies.foreign(request)
-    if foreign or (foreign is None and not who.csrf):
-        raise Problem("foreign_request", "this change was asked for by another site's page", status=403)
-    if who.csrf and not hmac.compare_digest((await _given(request)).encode(), who.csrf.encode()):
+async def _refuse_cross_site(request: Request, who: Who) -> None:
+    """Refuse a change that another site's page made the browser send."""
+    cross_site = session_cookies.is_cross_site(request)
+    if cross_site or (cross_site is None and not who.csrf):
+        raise Problem("cross_site_request", "a page of another site sent this change", status=403)
+    if who.csrf and not hmac.compare_digest((await _csrf_token(request)).encode(), who.csrf.encode()):
         raise Problem(
             "csrf_missing",
-            "a change needs your session's token: header X-CSRF-Token or form field 'csrf'; reload the page",
+            "the CSRF token of your session is missing (header X-CSRF-Token or form field 'csrf'); reload the page",
             status=403,
         )
 
 
-async def _given(request: Request) -> str:
-    """The token that came with a change; of a body of files only the URL is looked at, because it is not read here."""
+async def _csrf_token(request: Request) -> str:
+    """Return the CSRF token of a request. For file uploads it is in the URL, because the body is not read here."""
     given: Any = request.headers.get("x-csrf-token")
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if given is None and kind == FORMS:

@@ -1,8 +1,8 @@
-"""Cookies: how a browser keeps its session, and proves that a change was asked for by one of our own pages.
+"""Session cookies and protection against cross-site requests.
 
-Lax, not Strict: a browser that follows a link from elsewhere (the sign-in link in a terminal or a mail, a run's link in
-a chat) sends a Lax cookie and would not send a Strict one, not even after our own redirect. What a Lax cookie leaves
-open, a change that another site asks for, is closed twice: by the token below and by where the request came from.
+The cookie is SameSite=Lax, not Strict. A browser that follows a link from a terminal, a mail or a chat sends a Lax
+cookie but no Strict one, not even after our redirect. Lax does not stop every change that another site sends. Two
+checks do: the CSRF token, and the origin of the request.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ LASTS = timedelta(hours=12)
 
 
 def installation(settings: Settings) -> str:
-    """What distinguishes this Holdfast from others on the same host."""
-    place = connect.file_of(settings.url) or connect.hidden(settings.url)
-    return json_text.digest(str(place), settings.prefix, settings.schema_name)
+    """Return a digest that distinguishes this Holdfast from others on the same host."""
+    location = connect.file_of(settings.url) or connect.hidden(settings.url)
+    return json_text.digest(str(location), settings.table_prefix, settings.schema_name)
 
 
 def name(request: Request, installation: str) -> str:
-    """The cookie's name here. A browser does not keep ports apart, so the name does."""
+    """Return the name of the cookie. It contains the port, because browsers share cookies between ports."""
     port = request.url.port or 0
-    # The prefix makes a browser refuse such a cookie from a neighbour's host, and without TLS.
+    # With this prefix, browsers refuse the cookie from subdomains and without TLS.
     return f"{'__Host-' if _secure(request) else ''}holdfast_{json_text.digest(installation, str(port))[:8]}"
 
 
@@ -53,14 +53,14 @@ def remove(request: Request, response: Response, installation: str) -> None:
 
 
 def csrf(secret: str) -> str:
-    """What a page of ours knows and another site can't: derived from the session, so that nothing need be kept."""
+    """Return the CSRF token of a session. It is derived from the session's secret, so nothing is stored."""
     return hmac.new(secret.encode(), b"holdfast csrf", hashlib.sha256).hexdigest()
 
 
-def foreign(request: Request) -> bool | None:
-    """Whether a browser says that another site asks; None where it says nothing.
+def is_cross_site(request: Request) -> bool | None:
+    """Return whether the browser says that another site sent the request; None if it does not say.
 
-    It says `null` for its origin to who asked it to keep referrers to itself, as our pages do.
+    The origin is `null` for pages with a `no-referrer` policy, such as ours.
     """
     if (fetched := request.headers.get("sec-fetch-site")) is not None:
         return fetched not in ("same-origin", "none")

@@ -1,4 +1,4 @@
-"""/sign-in and /sign-out: how a person gets a session and gives it back."""
+"""/sign-in and /sign-out: start and end a browser session."""
 # No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
 
 from datetime import timedelta
@@ -10,7 +10,7 @@ from fastapi.responses import RedirectResponse
 from starlette.concurrency import run_in_threadpool
 
 from holdfast import tokens
-from holdfast.values.tokens import Pass
+from holdfast.values.tokens import Token
 from holdfast.web.auth import session_cookies
 from holdfast.web.auth.authentication import Who
 from holdfast.web.problems import Problem
@@ -28,7 +28,7 @@ def router(site: "Site") -> APIRouter:
     @pages.get("/sign-in", name="holdfast.sign_in")
     @is_open
     async def sign_in_page(request: Request, next: str = "", token: str = "") -> Response:
-        """Where a token is asked for; a link may bring it along."""
+        """Show the sign-in form, or sign in with the token of the link."""
         if token:
             return await with_token(site, request, token, then=next)
         return site.render(request, None, "sign_in.html", next=inside(next), wrong=False)
@@ -40,9 +40,9 @@ def router(site: "Site") -> APIRouter:
         token: Annotated[str, Form(max_length=LONGEST)] = "",
         next: Annotated[str, Form(max_length=10 * LONGEST)] = "",
     ) -> Response:
-        """The form of the page above."""
-        if session_cookies.foreign(request):
-            raise Problem("foreign_request", "another site's page can't sign you in", status=403)
+        """Sign in with the token of the form."""
+        if session_cookies.is_cross_site(request):
+            raise Problem("cross_site_request", "a page of another site can't sign you in", status=403)
         return await with_token(site, request, token.strip(), then=next)
 
     @pages.post("/sign-out", name="holdfast.sign_out")
@@ -61,7 +61,7 @@ def router(site: "Site") -> APIRouter:
 
 
 async def with_token(site: "Site", request: Request, token: str, *, then: str) -> Response:
-    """Sign in and go on, or say that the token is not known."""
+    """Sign in and redirect, or show the form again if the token is unknown."""
     there = inside(then) or request.url_for("holdfast.sign_in").path.removesuffix(f"{site.at}/sign-in") + "/"
     response = RedirectResponse(there, 303)
     found = await site.access.token_of(request, token)
@@ -76,8 +76,8 @@ async def with_token(site: "Site", request: Request, token: str, *, then: str) -
     return page
 
 
-def _begin_session(site: "Site", found: Pass, secret: str) -> timedelta:
-    """Store the session; how long it lasts: not longer than its token."""
+def _begin_session(site: "Site", found: Token, secret: str) -> timedelta:
+    """Store the session, and return how long it is valid: never longer than its token."""
     now = site.hf.clock.now()
     expires_at = min(now + session_cookies.LASTS, found.expires_at or now + session_cookies.LASTS)
     digest = site.access.session_digest(secret)
@@ -86,14 +86,14 @@ def _begin_session(site: "Site", found: Pass, secret: str) -> timedelta:
 
 
 def without_token(request: Request) -> str:
-    """Where the request wanted to go, as a path of ours that carries no token."""
+    """Return the path and query of the request, without the token."""
     kept = [(name, value) for name, value in request.query_params.multi_items() if name != "token"]
     return request.url.path + (f"?{urlencode(kept)}" if kept else "")
 
 
 def inside(there: str) -> str:
-    """The place, if it is a path of this very host; else nothing."""
+    """Return the path if it is on this host, otherwise an empty text."""
     parts = urlsplit(there)
     own = there.startswith("/") and not there.startswith("//") and not parts.scheme and not parts.netloc
-    # A browser reads a backslash as a slash, and leaves out what it can't show.
+    # Browsers read a backslash as a slash and drop unprintable characters.
     return there if own and "\\" not in there and there.isprintable() else ""

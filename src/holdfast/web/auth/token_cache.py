@@ -1,6 +1,6 @@
-"""Lookups: whose digest is this? Remembered for a few seconds, so that a page's many requests ask the database once.
+"""A cache of token lookups: the many requests of one page read the database only once.
 
-A site may have a token of its own, which is in no database: the `token` setting. It is looked up like all others.
+It also knows the site's own token, which comes from the setting `admin_token` and is not in the database.
 """
 
 from __future__ import annotations
@@ -10,24 +10,24 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 from holdfast import tokens
-from holdfast.values.tokens import Pass
+from holdfast.values.tokens import Token
 
 if TYPE_CHECKING:
     from holdfast.app import Holdfast
 
-ADMIN = "admin"  # the name of whoever brings the site's own token
-LASTS = 3.0  # seconds until a pass that was taken back is known to be
+ADMIN = "admin"  # the user name for the site's own token
+LASTS = 3.0  # seconds until a revoked token stops working
 REMEMBERED = 10_000
 
 
-class Lookups:
+class TokenCache:
     def __init__(self, hf: Holdfast, *, token: str | None) -> None:
         self._hf = hf
-        self._fixed: dict[str, Pass] = {}
+        self._fixed: dict[str, Token] = {}
         if token is not None:
             self.fix(token)
         self._lock = threading.Lock()
-        self._found: OrderedDict[str, tuple[Pass | None, float]] = OrderedDict()
+        self._found: OrderedDict[str, tuple[Token | None, float]] = OrderedDict()
 
     @property
     def fixed(self) -> str | None:
@@ -35,14 +35,14 @@ class Lookups:
         return next(iter(self._fixed), None)
 
     def fix(self, token: str) -> None:
-        """Make this the site's own token, instead of any before it; its bearer is an admin."""
-        made_at = self._hf.clock.now()
+        """Set the site's own token, which has the role admin; it replaces an earlier one."""
+        created_at = self._hf.clock.now()
         self._fixed = {
-            tokens.digest(token): Pass(name=ADMIN, role="admin", kind="token", made_at=made_at, expires_at=None)
+            tokens.digest(token): Token(name=ADMIN, role="admin", kind="token", created_at=created_at, expires_at=None)
         }
 
-    def find(self, digest: str) -> Pass | None:
-        """The pass of this digest, if there is a good one."""
+    def find(self, digest: str) -> Token | None:
+        """Return the valid token with this digest, or None."""
         if digest in self._fixed:
             return self._fixed[digest]
         now = self._hf.clock.elapsed()
@@ -60,7 +60,7 @@ class Lookups:
         return found
 
     def was_good(self, digest: str) -> bool:
-        """Whether the database had this pass when it was last asked, as far as is remembered."""
+        """Return whether the token was valid at its last lookup, if that is still in the cache."""
         with self._lock:
             return self._found.get(digest, (None, 0.0))[0] is not None
 

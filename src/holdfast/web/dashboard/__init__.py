@@ -1,4 +1,4 @@
-"""The dashboard: one file a page, rendered here; what changes is fetched anew by the page when it is told to."""
+"""The dashboard: server-rendered pages, one module each. An open page refreshes itself when its data changes."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ if TYPE_CHECKING:
     from holdfast.web.site import Site
 
 
-def router(site: Site) -> APIRouter:
-    router = APIRouter(include_in_schema=False)
+def add_to(router: APIRouter, site: Site, *, prefix: str) -> None:
+    """Serve the pages under this prefix."""
     for page in (overview, runs, run, pipelines, schedules, builds, keys, queues, workers):
-        router.include_router(page.router(site))
-    return router
+        router.include_router(page.router(site), prefix=prefix, include_in_schema=False)

@@ -1,4 +1,4 @@
-"""/builds: what has been made once, for whom, and what that saved."""
+"""/builds: the list of builds, and the page of one build."""
 # No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
 
 from typing import TYPE_CHECKING, Annotated
@@ -9,7 +9,7 @@ from holdfast.builds import builds as nouns
 from holdfast.values.builds import STATES
 from holdfast.values.pages import Page
 from holdfast.web.auth.authentication import Who
-from holdfast.web.dashboard.flash import acted, said
+from holdfast.web.dashboard.flash import act, flash
 
 if TYPE_CHECKING:
     from holdfast.web.site import Site
@@ -32,10 +32,10 @@ def router(site: "Site") -> APIRouter:
         before: Text = "",
     ) -> Response:
         chosen = {"state": state, "job": job.strip(), "scope": scope.strip()}
-        asked = {name: value or None for name, value in chosen.items()}
-        if asked["state"] not in STATES:
-            asked["state"] = None
-        found = hf.builds.list(**asked, limit=PAGE, before=before or None)
+        filters = {name: value or None for name, value in chosen.items()}
+        if filters["state"] not in STATES:
+            filters["state"] = None
+        found = hf.builds.list(**filters, limit=PAGE, before=before or None)
         return site.render(
             request,
             who,
@@ -46,7 +46,7 @@ def router(site: "Site") -> APIRouter:
             states=STATES,
             chosen=chosen,
             more=Page.of(found, limit=PAGE, cursor=lambda build: build.run_id).next,
-            said=said(request),
+            flash=flash(request),
         )
 
     @pages.get("/builds/{run_id}", name="holdfast.build")
@@ -63,7 +63,7 @@ def router(site: "Site") -> APIRouter:
             history=history,
             uses=uses,
             recent=nouns.RECENT,
-            said=said(request),
+            flash=flash(request),
         )
 
     @pages.post("/builds/{run_id}/invalidate", name="holdfast.build.invalidate")
@@ -71,19 +71,19 @@ def router(site: "Site") -> APIRouter:
         request: Request,
         run_id: str,
         who: Annotated[Who, Depends(site.operator)],
-        because: Annotated[str, Form(max_length=1000)] = "",
+        reason: Annotated[str, Form(max_length=1000)] = "",
     ) -> Response:
         def do() -> str:
-            found = hf.builds.invalidate(run_id, because=because.strip() or None, by=who.name)
-            return f"Build {found.job} is stale: the next who asks for it has it made anew."
+            found = hf.builds.invalidate(run_id, reason=reason.strip() or None, by=who.name)
+            return f"Build {found.job} is stale: the next run that requests it rebuilds it."
 
-        return acted(request, request.url_for("holdfast.build", run_id=run_id).path, do)
+        return act(request, request.url_for("holdfast.build", run_id=run_id).path, do)
 
     @pages.post("/builds/{run_id}/rebuild", name="holdfast.build.rebuild")
     def rebuild(request: Request, run_id: str, who: Annotated[Who, Depends(site.operator)]) -> Response:
         def do() -> str:
-            return f"It is made anew by run {hf.builds.rebuild(run_id, by=who.name).id}."
+            return f"Rebuilding in run {hf.builds.rebuild(run_id, by=who.name).id}."
 
-        return acted(request, request.url_for("holdfast.build", run_id=run_id).path, do)
+        return act(request, request.url_for("holdfast.build", run_id=run_id).path, do)
 
     return pages

@@ -1,4 +1,4 @@
-"""What a page about runs is asked for: a filter as it stands in an address, to be shared and to go on from."""
+"""The filter of the runs page, as it is encoded in the query of its URL."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from holdfast.support.errors import InvalidArguments
 from holdfast.values.filters import RunFilter
 
 FIELDS = ("state", "job", "queue", "key", "tag", "parent", "since", "until", "error", "arg")
-TRAIL = 20  # pages that "newer" leads back over
+TRAIL = 20  # how many pages the link "Newer" can go back
 _BETWEEN = "~"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
-    """The words of an address, as they were written; `trail` are the cursors of the pages before this one."""
+class FilterQuery:
+    """The parameters of a query, as written; `trail` holds the cursors of the previous pages."""
 
     words: Mapping[str, str] = field(default_factory=dict)
     parts: bool = False
@@ -28,7 +28,7 @@ class Asked:
 
     @property
     def filter(self) -> RunFilter:
-        """What they mean, or InvalidArguments."""
+        """The filter that the parameters describe; raises InvalidArguments if they are malformed."""
         words = self.words
         return RunFilter(
             **{name: words.get(name) for name in ("state", "job", "queue", "key", "parent", "error")},
@@ -41,11 +41,11 @@ class Asked:
 
     @property
     def narrowed(self) -> bool:
-        """Whether anything but the state is asked for."""
+        """Whether the query filters by anything but the state."""
         return any(name != "state" for name in self.words)
 
     def query(self, **changed: str | None) -> str:
-        """The same address with other words, on its first page."""
+        """Return the query string for the first page, with some parameters changed."""
         words = {name: value for name, value in {**self.words, **changed}.items() if value}
         return urlencode(words | ({"parts": "1"} if self.parts else {}))
 
@@ -65,13 +65,13 @@ class Asked:
         return [*self.words.items(), *([("parts", "1")] if self.parts else [])]
 
 
-def asked(query: QueryParams) -> Asked:
-    """What an address asks for; what it does not know is left out."""
+def parse(query: QueryParams) -> FilterQuery:
+    """Read the filter from a query; unknown parameters are ignored."""
     words = {name: text for name in FIELDS if (text := query.get(name, "").strip())}
     trail = (
         tuple(query["trail"].split(_BETWEEN))[-TRAIL:] if query.get("trail") is not None and query.get("after") else ()
     )
-    return Asked(words=words, parts=query.get("parts") == "1", after=query.get("after") or None, trail=trail)
+    return FilterQuery(words=words, parts=query.get("parts") == "1", after=query.get("after") or None, trail=trail)
 
 
 def _pair(text: str, what: str) -> tuple[str, str]:
@@ -82,9 +82,9 @@ def _pair(text: str, what: str) -> tuple[str, str]:
 
 
 def instant(text: str, what: str) -> datetime:
-    """An instant as a field of a page gives it; without a zone it is UTC."""
+    """Parse a time from a form field; without a time zone it is UTC."""
     try:
         at = datetime.fromisoformat(text.strip())
         return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
     except (ValueError, OverflowError):
-        raise InvalidArguments(f"{what} is an instant like 2026-06-01T12:00, in UTC; not {text!r}") from None
+        raise InvalidArguments(f"{what} must be a time in UTC such as 2026-06-01T12:00, not {text!r}") from None

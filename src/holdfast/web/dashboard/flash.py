@@ -1,5 +1,7 @@
-"""Notices: what a page says, once, of what its reader has just done. They come in a cookie, never in an address: a
-link can't put words into a page."""
+"""Flash messages: a page shows the result of an action once, after the redirect.
+
+The message travels in a cookie and never in the URL, so that a link can't put text into a page.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +19,12 @@ from holdfast.support.errors import HoldfastError
 
 COOKIE = "holdfast_said"
 LONGEST = 600
-LASTS = 10  # seconds: so long it may take from the change to the page
+LASTS = 10  # seconds within which the redirected page must load
 
 
 @dataclass(frozen=True)
 class Notice:
-    """A sentence for one page; `bad` if it was not done."""
+    """A message for one page; `bad` if the action failed."""
 
     path: str
     text: str
@@ -30,23 +32,23 @@ class Notice:
 
 
 @dataclass(frozen=True)
-class Led:
-    """What was done leads to another page than the one it was asked for on."""
+class Redirect:
+    """The message of an action that redirects to another page than usual."""
 
     text: str
-    there: str
+    path: str
 
 
-def acted(request: Request, there: str, do: Callable[[], str | Led]) -> Response:
-    """Do something and lead on to a page, which says how it went."""
+def act(request: Request, path: str, action: Callable[[], str | Redirect]) -> Response:
+    """Perform an action and redirect to a page that shows the returned message, or the error."""
     bad = False
     try:
-        done = do()
-        text, there = (done.text, done.there) if isinstance(done, Led) else (done, there)
+        done = action()
+        text, path = (done.text, done.path) if isinstance(done, Redirect) else (done, path)
     except HoldfastError as error:
         text, bad = str(error), True
-    notice = Notice(there.partition("?")[0], text[:LONGEST], bad)
-    response = RedirectResponse(there, 303)
+    notice = Notice(path.partition("?")[0], text[:LONGEST], bad)
+    response = RedirectResponse(path, 303)
     packed = base64.urlsafe_b64encode(json.dumps(asdict(notice)).encode()).decode()
     response.set_cookie(
         COOKIE, packed, max_age=LASTS, httponly=True, samesite="strict", secure=request.url.scheme == "https"
@@ -54,8 +56,8 @@ def acted(request: Request, there: str, do: Callable[[], str | Led]) -> Response
     return response
 
 
-def said(request: Request) -> Notice | None:
-    """What there is to say on this page."""
+def flash(request: Request) -> Notice | None:
+    """Return the message for this page, if there is one."""
     packed = request.cookies.get(COOKIE)
     if not packed or "hx-request" in request.headers:
         return None

@@ -1,4 +1,4 @@
-"""/keys: who holds what, and who waits for it."""
+"""/keys: concurrency keys, the runs that hold them and the runs that wait for them."""
 # No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
 
 from typing import TYPE_CHECKING, Annotated

@@ -1,4 +1,4 @@
-"""/: the overview."""
+"""/: the overview page."""
 # No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
 
 import re
@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from fastapi import APIRouter, Depends, Request, Response
 
 from holdfast.statistics.gauges import MINUTE
-from holdfast.values.statistics import FailureGroup, Overview, Point, Sample, Series
+from holdfast.values.statistics import FailureGroup, Gauge, Overview, Point, Series
 from holdfast.web.auth.authentication import Who
-from holdfast.web.dashboard.filter_query import Asked
+from holdfast.web.dashboard.filter_query import FilterQuery
 
 if TYPE_CHECKING:
     from holdfast.web.site import Site
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 SPANS = {"15m": timedelta(minutes=15), "1h": timedelta(hours=1), "24h": timedelta(hours=24)}
 LABELS = {"15m": "15 min", "1h": "1 hour", "24h": "24 hours"}
 Span = Literal["15m", "1h", "24h"]
-LAG = timedelta(seconds=25)  # what ended since then may not have been counted yet
-LEAST = timedelta(minutes=1)  # of a span that is not over: a rate of less says little
+LAG = timedelta(seconds=25)  # runs that ended since then may not be counted yet
+LEAST = timedelta(minutes=1)  # of the current interval: a rate over less time is too noisy to draw
 FEW = 8
-ALIKE = 4  # characters; less of an error says nothing
+ALIKE = 4  # characters of an error; a shorter text matches too much
 
 
 def router(site: "Site") -> APIRouter:
@@ -31,15 +31,15 @@ def router(site: "Site") -> APIRouter:
 
     @pages.get("/", name="holdfast.overview")
     def overview(request: Request, who: Annotated[Who, Depends(site.viewer)], span: Span = "1h") -> Response:
-        seen = hf.statistics.overview()
+        now = hf.statistics.overview()
         schedules = [one for one in hf.schedules.list() if one.next_at is not None and one.paused_at is None]
         alive = hf.workers.list()
-        fresh = not (seen.queued or seen.running or seen.pace.runs or alive) and not hf.search(limit=1).items
+        fresh = not (now.queued or now.running or now.pace.runs or alive) and not hf.search(limit=1).items
         return site.render(
             request,
             who,
             "overview.html",
-            seen=seen,
+            overview=now,
             failures=[(group, address_of(group)) for group in hf.statistics.failures(limit=FEW)],
             workers=alive[:FEW],
             more_workers=max(0, len(alive) - FEW),
@@ -51,9 +51,9 @@ def router(site: "Site") -> APIRouter:
 
     @pages.get("/overview/series", name="holdfast.overview.series")
     def series(who: Annotated[Who, Depends(site.viewer)], span: Span = "1h") -> dict[str, list[float | None] | float]:
-        """What the charts draw."""
+        """Return the data of the charts."""
         found = hf.statistics.series(SPANS[span])
-        gauges = sampled(hf.statistics.samples(SPANS[span]), hf.statistics.overview())
+        gauges = sampled(hf.statistics.gauges(SPANS[span]), hf.statistics.overview())
         at: list[float | None] = [sample.at.timestamp() for sample in gauges]
         drawn: dict[str, list[float | None] | float] = {
             **lines(found),
@@ -70,10 +70,10 @@ def router(site: "Site") -> APIRouter:
     return pages
 
 
-def sampled(samples: list[Sample], seen: Overview) -> list[Sample]:
-    """What the samples say, and what is seen now; quiet minutes, of which none is taken, are drawn as such."""
-    last = Sample(at=seen.at, waiting=seen.queued, running=seen.running, oldest=seen.oldest_waiting)
-    drawn: list[Sample] = []
+def sampled(samples: list[Gauge], overview: Overview) -> list[Gauge]:
+    """Return the samples and the current values; idle minutes have no samples, so close each gap with a point."""
+    last = Gauge(at=overview.at, waiting=overview.queued, running=overview.running, oldest=overview.oldest_waiting)
+    drawn: list[Gauge] = []
     for sample in (*samples, last):
         if drawn and drawn[-1].quiet and sample.at - drawn[-1].at > 2 * MINUTE:
             drawn.append(replace(drawn[-1], at=sample.at - MINUTE))
@@ -82,15 +82,15 @@ def sampled(samples: list[Sample], seen: Overview) -> list[Sample]:
 
 
 def address_of(group: FailureGroup) -> str:
-    """The filter that finds such failures: by their job, and what of the error is alike in all of them."""
-    alike = max(re.split(r"#|<id>", group.gist), key=len).strip()
+    """Return the query that finds the failures of a group, by job and by the common part of their error."""
+    alike = max(re.split(r"#|<id>", group.message), key=len).strip()
     state = "timed_out" if group.failure_type == "TIMED_OUT" else "failed"
     words = {"state": state, "job": group.job} | ({"error": alike[:300]} if len(alike) >= ALIKE else {})
-    return Asked(words=words).query()
+    return FilterQuery(words=words).query()
 
 
 def lines(series: Series) -> dict[str, list[float | None]]:
-    """A series as lines over all its instants; where nothing ended there is a nought, or nothing to say."""
+    """Return a series as lines of the charts. Where no run ended, counts are 0 and rates and times are None."""
     points = {point.at: point for point in series.points}
     drawn: dict[str, list[float | None]] = {name: [] for name in ("at", "succeeded", "failed", "rate")}
     drawn |= {f"{what}.{which}": [] for what in ("wait", "run") for which in ("p50", "p95", "p99")}

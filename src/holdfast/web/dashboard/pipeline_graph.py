@@ -1,5 +1,7 @@
-"""Drawing: where the stages of a pipeline stand in its picture. From left to right each stage comes after all that it
-waits for; within a column they stand near what they come after."""
+"""The graph of a pipeline: positions of its stages and of the lines between them.
+
+Each stage is drawn to the right of all stages that it depends on. Within a column, it is drawn close to them.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +14,12 @@ WIDTH, HEIGHT = 196, 74
 ACROSS, DOWN = 52, 18  # between columns and rows
 MARGIN = 10
 LANE = 14  # for each line that goes past other columns
-SHORT = 22  # characters of a name that have room
+SHORT = 22  # characters of a name that fit
 
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """A piece of a stage's bar: so much of it stands alike."""
+    """A part of a stage's bar: the share of its segments in one state."""
 
     state: StageState
     x: float
@@ -26,7 +28,7 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True)
 class Node:
-    """A stage in the picture."""
+    """A stage in the graph."""
 
     stage: StageInfo
     x: int
@@ -36,7 +38,7 @@ class Node:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Picture:
+class Graph:
     """Stages and the lines between them, in pixels."""
 
     width: int
@@ -46,8 +48,8 @@ class Picture:
     """Each as the `d` of a path."""
 
 
-def drawn(stages: Sequence[StageInfo]) -> Picture:
-    """The picture of a pipeline."""
+def layout(stages: Sequence[StageInfo]) -> Graph:
+    """Lay out the graph of a pipeline."""
     rows = _rows(stages)
     tallest = max(map(len, rows), default=0)
     whole = tallest * (HEIGHT + DOWN) - DOWN
@@ -65,7 +67,7 @@ def drawn(stages: Sequence[StageInfo]) -> Picture:
     joined = [(before, stage.name) for stage in stages for before in stage.after if before in nodes]
     far = [(one, other) for one, other in joined if nodes[other].x - nodes[one].x > WIDTH + ACROSS]
     lanes = {pair: 2 * MARGIN + whole + LANE * number for number, pair in enumerate(far)}
-    return Picture(
+    return Graph(
         width=2 * MARGIN + len(rows) * (WIDTH + ACROSS) - ACROSS,
         height=2 * MARGIN + whole + LANE * len(far),
         nodes=tuple(nodes[stage.name] for stage in stages),
@@ -74,9 +76,9 @@ def drawn(stages: Sequence[StageInfo]) -> Picture:
 
 
 def _rows(stages: Sequence[StageInfo]) -> list[list[StageInfo]]:
-    """The columns from left to right, each from top to bottom."""
+    """Return the columns from left to right, each from top to bottom."""
     column: dict[str, int] = {}
-    for stage in stages:  # in the order of their declaration: what a stage comes after was there before it
+    for stage in stages:  # declared after the stages that it depends on
         column[stage.name] = max((column[name] + 1 for name in stage.after if name in column), default=0)
     rows: list[list[StageInfo]] = [[] for _ in range(max(column.values(), default=-1) + 1)]
     place: dict[str, float] = {}
@@ -93,7 +95,10 @@ def _near(stage: StageInfo, place: dict[str, float]) -> float:
 
 
 def _edge(one: Node, other: Node, *, lane: int | None) -> str:
-    """From the right side of one to the left side of the other; past other columns in a lane below them all."""
+    """Return a line from the right side of one node to the left side of the other.
+
+    A line that passes other columns runs in a lane below all nodes.
+    """
     x, y = one.x + WIDTH, one.y + HEIGHT // 2
     to_x, to_y = other.x, other.y + HEIGHT // 2
     bend = ACROSS // 2
@@ -105,7 +110,7 @@ def _edge(one: Node, other: Node, *, lane: int | None) -> str:
 
 
 def _parts(stage: StageInfo) -> tuple[Part, ...]:
-    """How its segments stand, as pieces of a bar of length 100; one that is not split is one piece."""
+    """Return the parts of a stage's bar, whose length is 100; a stage without segments has one part."""
     if not stage.split or not stage.total:
         return (Part(state=stage.state, x=0, width=100),)
     parts, x = [], 0.0
@@ -118,4 +123,4 @@ def _parts(stage: StageInfo) -> tuple[Part, ...]:
 
 
 ORDER: tuple[StageState, ...] = ("DONE", "ERROR", "RUNNING", "READY", "NEW")
-"""In a bar what has ended comes first."""
+"""Order of the states in a bar: finished segments come first."""

@@ -1,4 +1,4 @@
-"""/pipelines: what runs in stages; its picture, its segments, and its troubles."""
+"""/pipelines: the list of pipelines, and the page of one with its graph, segments and failures."""
 # No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
 
 from typing import TYPE_CHECKING, Annotated
@@ -9,8 +9,8 @@ from holdfast.values.filters import STATES
 from holdfast.values.pages import Page
 from holdfast.values.pipelines import PipelineInfo, StageInfo
 from holdfast.web.auth.authentication import Who
-from holdfast.web.dashboard.flash import Led, acted, said
-from holdfast.web.dashboard.pipeline_graph import drawn
+from holdfast.web.dashboard.flash import Redirect, act, flash
+from holdfast.web.dashboard.pipeline_graph import layout
 
 if TYPE_CHECKING:
     from holdfast.web.site import Site
@@ -32,8 +32,8 @@ def router(site: "Site") -> APIRouter:
         before: Text = "",
     ) -> Response:
         chosen = {"name": name.strip(), "state": state if state in STATES else ""}
-        asked = {one: value or None for one, value in chosen.items()}
-        found = hf.pipelines.list(**asked, limit=PAGE, before=before or None)
+        filters = {one: value or None for one, value in chosen.items()}
+        found = hf.pipelines.list(**filters, limit=PAGE, before=before or None)
         return site.render(
             request,
             who,
@@ -63,12 +63,12 @@ def router(site: "Site") -> APIRouter:
             info=info,
             run=info.run,
             refusal=hf.jobs.refusal(info.run.job, info.run.policy),
-            picture=drawn(info.stages),
+            picture=layout(info.stages),
             shown=shown,
             cells=cells,
             after=after,
             more=Page.of(cells, limit=CELLS, cursor=lambda segment: segment.name).next,
-            said=said(request),
+            flash=flash(request),
         )
 
     @pages.post("/pipelines/{run_id}/cancel", name="holdfast.pipeline.cancel")
@@ -80,9 +80,9 @@ def router(site: "Site") -> APIRouter:
     ) -> Response:
         def do() -> str:
             state = hf.cancel(run_id, reason=reason.strip() or "cancelled", by=who.name)
-            return "The pipeline was asked to stop." if state == "running" else f"The pipeline is {state}."
+            return "Cancellation requested." if state == "running" else f"The pipeline is {state}."
 
-        return acted(request, request.url_for("holdfast.pipeline", run_id=run_id).path, do)
+        return act(request, request.url_for("holdfast.pipeline", run_id=run_id).path, do)
 
     @pages.post("/pipelines/{run_id}/rerun", name="holdfast.pipeline.rerun")
     def rerun(
@@ -91,21 +91,21 @@ def router(site: "Site") -> APIRouter:
         who: Annotated[Who, Depends(site.operator)],
         from_stage: Annotated[str, Form(max_length=200)] = "",
     ) -> Response:
-        def do() -> Led:
+        def do() -> Redirect:
             if from_stage:
                 run = hf.pipelines.rerun(run_id, from_stage=from_stage, by=who.name)
-                said = f"This is the new pipeline; it begins at stage {from_stage}."
+                message = f"This is the new pipeline. It starts at stage {from_stage}."
             else:
-                run, said = hf.again(run_id, by=who.name), "This is the new pipeline; it does all of it again."
-            return Led(said, request.url_for("holdfast.pipeline", run_id=run.id).path)
+                run, message = hf.again(run_id, by=who.name), "This is the new pipeline. It runs all stages again."
+            return Redirect(message, request.url_for("holdfast.pipeline", run_id=run.id).path)
 
-        return acted(request, request.url_for("holdfast.pipeline", run_id=run_id).path, do)
+        return act(request, request.url_for("holdfast.pipeline", run_id=run_id).path, do)
 
     return pages
 
 
 def _chosen(info: PipelineInfo, name: str) -> StageInfo | None:
-    """The split stage whose segments are shown: the one that was asked for, or the first that is under way."""
+    """Return the split stage whose segments are shown: the named one, or the first that is under way."""
     split = [stage for stage in info.stages if stage.split]
     named = [stage for stage in split if stage.name == name]
     under_way = [stage for stage in split if stage.total and not stage.ended]

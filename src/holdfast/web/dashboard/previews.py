@@ -1,4 +1,4 @@
-"""Previews: the beginning of an artifact as text, or an image that a browser may be trusted with."""
+"""Previews of artifacts: the start of a text, or an image of a type that is safe to show in a browser."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BINARY = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What a page shows of an artifact; `kind` is text, image or none."""
+    """The preview of an artifact; `kind` is text, image or none."""
 
     kind: str
     text: str = ""
@@ -26,7 +26,7 @@ class Preview:
 
 
 def kind_of(artifact: Artifact) -> str:
-    """By its name: text, image, or none."""
+    """Return text, image or none, decided by the file name and size."""
     ending = PurePath(artifact.name).suffix.lower()
     if ending in _IMAGES:
         return "image" if artifact.size <= IMAGE else "none"

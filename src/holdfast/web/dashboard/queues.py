@@ -1,4 +1,4 @@
-"""/queues: what each has, its limits and pauses."""
+"""/queues: queues with their counts, limits and pauses."""
 # No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
 
 from typing import TYPE_CHECKING, Annotated
@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Form, Request, Response
 from holdfast.support.errors import InvalidArguments
 from holdfast.values.workers import why_unserved
 from holdfast.web.auth.authentication import Who
-from holdfast.web.dashboard.flash import acted, said
+from holdfast.web.dashboard.flash import act, flash
 
 if TYPE_CHECKING:
     from holdfast.web.site import Site
@@ -25,7 +25,7 @@ def router(site: "Site") -> APIRouter:
     def queues(request: Request, who: Annotated[Who, Depends(site.viewer)]) -> Response:
         found, alive = hf.queues.list(), hf.workers.list()
         unserved = {one.name: why_unserved(alive, one.name) for one in found if one.ready and one.paused_at is None}
-        return site.render(request, who, "queues.html", queues=found, unserved=unserved, said=said(request))
+        return site.render(request, who, "queues.html", queues=found, unserved=unserved, flash=flash(request))
 
     @pages.post("/queues/pause", name="holdfast.queues.pause")
     def pause(
@@ -36,17 +36,17 @@ def router(site: "Site") -> APIRouter:
     ) -> Response:
         def do() -> str:
             hf.queues.pause(queue, note=note.strip() or None, by=who.name)
-            return f"Queue {queue} is paused; what runs goes on."
+            return f"Queue {queue} is paused. Running runs continue."
 
-        return acted(request, request.url_for("holdfast.queues").path, do)
+        return act(request, request.url_for("holdfast.queues").path, do)
 
     @pages.post("/queues/resume", name="holdfast.queues.resume")
     def resume(request: Request, who: Annotated[Who, Depends(site.operator)], queue: Name = "") -> Response:
         def do() -> str:
             hf.queues.resume(queue, by=who.name)
-            return f"Queue {queue} goes on."
+            return f"Queue {queue} is resumed."
 
-        return acted(request, request.url_for("holdfast.queues").path, do)
+        return act(request, request.url_for("holdfast.queues").path, do)
 
     @pages.post("/queues/limit", name="holdfast.queues.limit")
     def limit(
@@ -61,16 +61,16 @@ def router(site: "Site") -> APIRouter:
             hf.queues.limit(queue, max_queued=most, **({} if queue == "*" else {"concurrency": at_once}), by=who.name)
             return f"The limits of queue {queue} are set."
 
-        return acted(request, request.url_for("holdfast.queues").path, do)
+        return act(request, request.url_for("holdfast.queues").path, do)
 
     return pages
 
 
 def _number(text: str) -> int | None:
-    """What the field says; empty is no limit."""
+    """Parse a limit; an empty field means no limit."""
     text = text.strip().replace(",", "")
     if not text:
         return None
     if not (text.isascii() and text.isdigit()):
-        raise InvalidArguments(f"a limit is a whole number, or nothing for none; not {text!r}")
+        raise InvalidArguments(f"a limit must be a whole number, or empty for no limit; not {text!r}")
     return int(text)

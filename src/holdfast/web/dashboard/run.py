@@ -1,4 +1,4 @@
-"""/runs/ID: one run, and what can be done with it."""
+"""/runs/ID: the page of one run, with its log, artifacts and actions."""
 # No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
 
 import json
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import APIRouter, Depends, Form, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
+from holdfast.runs import events
 from holdfast.support.text import steers
 from holdfast.values.runs import Snapshot
 from holdfast.web.auth.authentication import Who
@@ -16,9 +17,9 @@ from holdfast.web.dashboard import previews, timeline, tracebacks
 if TYPE_CHECKING:
     from holdfast.web.site import Site
 
-LINES = 500  # of a log that one answer brings
+LINES = 500  # log lines per response
 ARTIFACTS = 200
-COPIED = 20_000  # longer arguments make no command line
+COPIED = 20_000  # characters of arguments; longer ones are not offered as a command line
 LOGGED = ("LOG", "STEP_RETRIED")
 
 
@@ -28,25 +29,25 @@ def router(site: "Site") -> APIRouter:
 
     @pages.get("/{run_id}", name="holdfast.run")
     def run(request: Request, run_id: str, who: Annotated[Who, Depends(site.viewer)]) -> Response:
-        dossier = hf.dossier(run_id)
-        found = dossier.run
+        details = hf.run_details(run_id)
+        found = details.run
         refusal = hf.jobs.refusal(found.job, found.policy)
-        made = hf.artifacts.of(found.id, limit=ARTIFACTS + 1)
-        told = [event for _, event in dossier.recorded]
+        artifacts = hf.artifacts.of(found.id, limit=ARTIFACTS + 1)
+        recorded = [event for _, event in details.recorded]
         return site.render(
             request,
             who,
             "run.html",
             run=found,
-            dossier=dossier,
-            timeline=timeline.of(dossier, now=hf.clock.now()),
+            details=details,
+            timeline=timeline.of(details, now=hf.clock.now()),
             chain=tracebacks.chain(found.error) if found.error else (),
             arguments=found.arguments,
-            artifacts=[(one, previews.kind_of(one)) for one in made[:ARTIFACTS]],
-            more_artifacts=len(made) > ARTIFACTS,
-            log=[event for event in told if event.kind in LOGGED],
-            happened=[event for event in told if event.kind not in ("LOG", "PROGRESS")],
-            progress=next((event.data for event in reversed(told) if event.kind == "PROGRESS"), None),
+            artifacts=[(one, previews.kind_of(one)) for one in artifacts[:ARTIFACTS]],
+            more_artifacts=len(artifacts) > ARTIFACTS,
+            log=[event for event in recorded if event.kind in LOGGED],
+            happened=[event for event in recorded if event.kind not in ("LOG", "PROGRESS")],
+            progress=next((event.data for event in reversed(recorded) if event.kind == "PROGRESS"), None),
             renewed_at=None if found.expires_at is None else found.expires_at - hf.settings.lease,
             refusal=refusal,
             cli=None if refusal else as_command(found),
@@ -61,8 +62,8 @@ def router(site: "Site") -> APIRouter:
         who: Annotated[Who, Depends(site.viewer)],
         after: Annotated[int, Query(ge=0, le=2**62)] = 0,
     ) -> Response:
-        """The lines after that one, for a page that follows."""
-        found = hf.recorded(run_id, after=after, limit=LINES)
+        """Return the log lines after an event, for a page that follows the log."""
+        found = hf.read(lambda tx: events.of(tx, run_id, after=after, limit=LINES))
         log = [event for _, event in found if event.kind in LOGGED]
         response = site.render(request, who, "run_log.html", log=log)
         response.headers["Holdfast-After"] = str(found[-1][0] if found else after)
@@ -71,9 +72,9 @@ def router(site: "Site") -> APIRouter:
 
     @pages.get("/{run_id}/artifacts/{name}", name="holdfast.run.preview")
     def preview(request: Request, run_id: str, name: str, who: Annotated[Who, Depends(site.viewer)]) -> Response:
-        """The beginning of an artifact, to be put into the page."""
-        made = hf.artifacts.get(run_id, name)
-        return site.render(request, who, "run_preview.html", artifact=made, preview=previews.of(made))
+        """Return the preview of an artifact, which the page inserts."""
+        artifact = hf.artifacts.get(run_id, name)
+        return site.render(request, who, "run_preview.html", artifact=artifact, preview=previews.of(artifact))
 
     @pages.post("/{run_id}/cancel", name="holdfast.run.cancel")
     def cancel(
@@ -94,7 +95,7 @@ def router(site: "Site") -> APIRouter:
 
 
 def as_command(run: Snapshot) -> str | None:
-    """The command that submits such a run; None where none does."""
+    """Return the command that submits a run like this one, or None if no command can."""
     given = _copied(run)
     if given is None:
         return None
@@ -103,8 +104,10 @@ def as_command(run: Snapshot) -> str | None:
 
 
 def word(text: str) -> str:
-    """A word for a shell. What steers a terminal is spelled out: pasted as it is, an escape can end the pasting, and
-    what follows is run."""
+    """Quote a word for a shell, with control characters escaped.
+
+    Pasted unchanged, an escape sequence could end the paste and run the text after it as a command.
+    """
     if not any(map(steers, text)):
         return shlex.quote(text)
     spelled = (f"\\U{ord(char):08x}" if steers(char) or char in "\\'" else char for char in text)
@@ -112,7 +115,7 @@ def word(text: str) -> str:
 
 
 def as_curl(run: Snapshot, url: str) -> str | None:
-    """The request that submits such a run; the token is the reader's own."""
+    """Return the curl command that submits a run like this one, with the reader's own token."""
     given = _copied(run)
     if given is None:
         return None

@@ -1,4 +1,4 @@
-"""/schedules: what runs by the clock, what became of its last slots, and the next ones."""
+"""/schedules: the list of schedules, and the page of one with its past and next slots."""
 # No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
 
 from datetime import UTC
@@ -12,7 +12,7 @@ from holdfast.values.schedules import ScheduleInfo
 from holdfast.values.workers import WorkerInfo, why_unserved
 from holdfast.web.auth.authentication import Who
 from holdfast.web.dashboard.filter_query import instant
-from holdfast.web.dashboard.flash import acted, said
+from holdfast.web.dashboard.flash import act, flash
 
 if TYPE_CHECKING:
     from holdfast.web.site import Site
@@ -26,10 +26,10 @@ def router(site: "Site") -> APIRouter:
     hf = site.hf
 
     def now() -> str:
-        """What the field of a slot says before anyone has typed: this second, in UTC."""
+        """Return the initial value of the slot field: the current second, in UTC."""
         return f"{hf.clock.now().astimezone(UTC):%Y-%m-%dT%H:%M:%S}"
 
-    def there(request: Request, name: str) -> str:
+    def path_of(request: Request, name: str) -> str:
         return str(request.url_for("holdfast.schedule", name=quote(name, safe="")).path)
 
     @pages.get("/schedules", name="holdfast.schedules")
@@ -42,9 +42,9 @@ def router(site: "Site") -> APIRouter:
             schedules=found,
             strips={info.name: hf.schedules.slots(info.name, last=STRIP, next=NEXT) for info in found},
             unserved={info.name: _unserved(alive, info) for info in found},
-            hrefs={info.name: there(request, info.name) for info in found},
+            hrefs={info.name: path_of(request, info.name) for info in found},
             slot_now=now(),
-            said=said(request),
+            flash=flash(request),
         )
 
     @pages.get("/schedules/{name:path}", name="holdfast.schedule")
@@ -58,7 +58,7 @@ def router(site: "Site") -> APIRouter:
             strip=hf.schedules.slots(name, last=LONG_STRIP, next=NEXT),
             unserved=_unserved(hf.workers.list(), info),
             slot_now=now(),
-            said=said(request),
+            flash=flash(request),
         )
 
     @pages.post("/schedules/trigger", name="holdfast.schedules.trigger")
@@ -71,9 +71,9 @@ def router(site: "Site") -> APIRouter:
         def do() -> str:
             slot_at = instant(scheduled_for, "a slot")
             run = hf.schedules.trigger(schedule, scheduled_for=slot_at, by=who.name)
-            return f"Slot {slots.text(slot_at)} of {schedule} was triggered: run {run.id}."
+            return f"Triggered slot {slots.text(slot_at)} of {schedule}: run {run.id}."
 
-        return acted(request, there(request, schedule), do)
+        return act(request, path_of(request, schedule), do)
 
     @pages.post("/schedules/pause", name="holdfast.schedules.pause")
     def pause(
@@ -84,17 +84,17 @@ def router(site: "Site") -> APIRouter:
     ) -> Response:
         def do() -> str:
             hf.schedules.pause(schedule, note=note.strip() or None, by=who.name)
-            return f"Schedule {schedule} is paused: no slot of it starts."
+            return f"Schedule {schedule} is paused: no slot starts until you resume it."
 
-        return acted(request, there(request, schedule), do)
+        return act(request, path_of(request, schedule), do)
 
     @pages.post("/schedules/resume", name="holdfast.schedules.resume")
     def resume(request: Request, who: Annotated[Who, Depends(site.operator)], schedule: Name = "") -> Response:
         def do() -> str:
             hf.schedules.resume(schedule, by=who.name)
-            return f"Schedule {schedule} goes on."
+            return f"Schedule {schedule} is resumed."
 
-        return acted(request, there(request, schedule), do)
+        return act(request, path_of(request, schedule), do)
 
     return pages
 

@@ -1,4 +1,4 @@
-"""Errors as people read them: what was raised last, then what it came from; each with its traceback folded away."""
+"""Splits the traceback of an error into its chain of exceptions, so that a page can fold each traceback."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 MOST = 10
-LONG = 200_000  # of an error's text; what is longer is cut before it is taken apart
+LONG = 200_000  # characters; a longer error is cut before it is split
 _BETWEEN = re.compile(
     r"\n\n(The above exception was the direct cause of the following exception"
     r"|During handling of the above exception, another exception occurred):\n\n"
@@ -16,7 +16,7 @@ _FROM = {"The": "caused by", "During": "raised while handling"}
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """One exception of a chain; `relation` says how the one before it came of it."""
+    """One exception of a chain; `relation` says how it led to the exception shown before it."""
 
     relation: str | None
     message: str
@@ -24,7 +24,7 @@ class Link:
 
 
 def chain(error: str) -> tuple[Link, ...]:
-    """The links of an error, the last one raised first. A text that is no traceback is one link."""
+    """Return the exceptions of an error, the last one raised first. A text without a traceback is one link."""
     text = error.strip("\n")
     parts = _BETWEEN.split(text if len(text) <= LONG else f"{text[: LONG // 2]}\n…\n{text[-LONG // 2 :]}")
     links = [_link(None, parts[-1])]
@@ -37,7 +37,7 @@ def _link(relation: str | None, text: str) -> Link:
     if "Traceback (most recent call last):" not in text:
         return Link(relation, text, "")
     lines = text.split("\n")
-    # The message begins behind the last indented line of the traceback, and may itself have several lines.
+    # The message starts after the last indented line of the traceback, and may have several lines.
     frames = [number for number, line in enumerate(lines) if line.startswith("  File ")]
     last = frames[-1] if frames else 0
     message = next((number for number in range(last + 1, len(lines)) if not lines[number].startswith("    ")), last + 1)

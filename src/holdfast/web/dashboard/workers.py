@@ -1,4 +1,4 @@
-"""/workers: who is alive, what each does now, and how one is asked to end."""
+"""/workers: live workers, what they run, and draining one."""
 # No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
 
 from typing import TYPE_CHECKING, Annotated
@@ -7,7 +7,7 @@ from fastapi import APIRouter, Depends, Form, Request, Response
 
 from holdfast.runs.workers import by_worker
 from holdfast.web.auth.authentication import Who
-from holdfast.web.dashboard.flash import acted, said
+from holdfast.web.dashboard.flash import act, flash
 
 if TYPE_CHECKING:
     from holdfast.web.site import Site
@@ -19,9 +19,9 @@ def router(site: "Site") -> APIRouter:
 
     @pages.get("/workers", name="holdfast.workers")
     def workers(request: Request, who: Annotated[Who, Depends(site.viewer)]) -> Response:
-        alive, tasks = hf.workers.list(), by_worker(hf.workers.tasks())
+        alive, tasks = hf.workers.list(), by_worker(hf.workers.active_runs())
         lost = {holder: found for holder, found in tasks.items() if holder not in {one.id for one in alive}}
-        return site.render(request, who, "workers.html", workers=alive, tasks=tasks, lost=lost, said=said(request))
+        return site.render(request, who, "workers.html", workers=alive, tasks=tasks, lost=lost, flash=flash(request))
 
     @pages.post("/workers/drain", name="holdfast.workers.drain")
     def drain(
@@ -29,8 +29,8 @@ def router(site: "Site") -> APIRouter:
     ) -> Response:
         def do() -> str:
             hf.workers.drain(worker, by=who.name)
-            return f"{worker} drains: it claims no more, finishes what it has, and ends."
+            return f"{worker} is draining: it claims no new runs, finishes its own and exits."
 
-        return acted(request, request.url_for("holdfast.workers").path, do)
+        return act(request, request.url_for("holdfast.workers").path, do)
 
     return pages

@@ -1,4 +1,4 @@
-"""/live: tells a page that something it shows has changed."""
+"""/live: the stream that tells a page when something that it shows has changed."""
 # No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
 
 from typing import TYPE_CHECKING, Annotated
@@ -19,7 +19,7 @@ def router(site: "Site") -> APIRouter:
     async def live(
         who: Annotated[Who, Depends(site.viewer)], topics: Annotated[str, Query(max_length=5000)] = "runs"
     ) -> Response:
-        """'changed' with the topics of which there is news, at most twice a second."""
+        """Send `changed` with the topics that have changed, at most twice a second."""
         return site.streams.topics([topic.strip() for topic in topics.split(",") if topic.strip()])
 
     return pages

@@ -1,9 +1,10 @@
-"""Hub: one watcher for all streams of a process. It asks the database once for all of them, and only while someone
-watches; no one holds a connection while they wait.
+"""Hub: watches for changes on behalf of all streams of a process.
 
-    a commit rings ──▶ ┐
-    another process's ─▶├──▶ look: what is new of the watched runs, and at all? ──▶ those who watch it are woken
-    half a second ────▶ ┘
+It reads the database once for all of them, and only while there are streams. A waiting stream holds no connection.
+
+    a commit here ────────────▶┐
+    a commit elsewhere ───────▶├──▶ check: which watched runs have changed? ──▶ wake their streams
+    half a second has passed ─▶┘
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
+from holdfast.operate.changes import change_markers, run_markers
 from holdfast.store.notifier import Listener
 from holdfast.support.errors import HoldfastError
 from holdfast.support.threads import Threads
@@ -27,16 +29,16 @@ log = logging.getLogger("holdfast.web")
 
 T = TypeVar("T")
 
-LOOK_EVERY = 0.5  # seconds, where nothing rings
-LOOK_AT_MOST = 0.05
+CHECK_EVERY = 0.5  # seconds, if no notification arrives
+CHECK_AT_MOST = 0.05  # seconds between two checks
 THREADS = 4  # and so many connections at most
-GENERAL, WORKERS = "runs", "workers"  # what is new at all, and of workers; run ids are longer
-LINGER = 10.0  # seconds for which it is ready for the next one after the last has left
+GENERAL, WORKERS = "runs", "workers"  # topics for any change and for workers; run ids are longer
+LINGER = 10.0  # seconds that the hub keeps running after the last stream has closed
 
 
 @dataclass(eq=False)
 class Watch:
-    """Someone who waits for news of some runs, or of anything."""
+    """A stream that waits for changes of some runs, or of any run."""
 
     names: frozenset[str]
     _new: set[str] = field(default_factory=set)
@@ -47,13 +49,13 @@ class Watch:
         self._woken.set()
 
     def take(self) -> set[str]:
-        """What there is news of. Taken before one looks, so that what comes meanwhile is not lost."""
+        """Return what has changed, and clear it. Call this before reading, so that no later change is lost."""
         new, self._new = self._new, set()
         self._woken.clear()
         return new
 
     async def wait(self, seconds: float) -> bool:
-        """Wait for news; whether there is any."""
+        """Wait for a change; return whether there was one."""
         return await _happens(self._woken, within=seconds)
 
 
@@ -67,18 +69,18 @@ class Hub:
         self._marks: dict[str, str] = {}
         self._rounds: dict[str, int] = {}
         self._round = 0
-        self._rung, self._came = asyncio.Event(), asyncio.Event()
+        self._notified, self._watched = asyncio.Event(), asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     @contextlib.contextmanager
     def watch(self, *names: str) -> Iterator[Watch]:
-        """Be woken when there is news of these runs; GENERAL is anything at all."""
+        """Yield a Watch that wakes when one of these runs changes; GENERAL stands for any change."""
         watch = Watch(frozenset(names))
         for name in watch.names:
             self._watches.setdefault(name, set()).add(watch)
             if name in self._marks or self.closing:
-                watch.wake(name)  # as the first look at what no one watched before does
-        self._came.set()
+                watch.wake(name)  # the first check of a newly watched name wakes its streams, too
+        self._watched.set()
         if self._task is None and not self.closing:
             self._task = self.loop.create_task(self._run())
         try:
@@ -92,60 +94,60 @@ class Hub:
                     self._rounds.pop(name, None)
 
     def round(self, name: str) -> int:
-        """Another one whenever there may be news: what was read in it is as good as what anyone reads in it."""
+        """Return a number that changes with every change; data read in the same round can be shared."""
         return self._rounds.get(name, 0)
 
     async def ask(self, question: Callable[[], T]) -> T:
-        """Ask the database, on one of a few threads."""
+        """Run a database read on one of a few threads."""
         return await self._threads.run(question)
 
     def close(self) -> None:
-        """Let everyone go. From any thread, or a signal's handler."""
+        """End all streams. Safe to call from any thread or signal handler."""
         self.closing = True
         if not self.loop.is_closed():
             self.loop.call_soon_threadsafe(self._wake_all)
 
     async def _run(self) -> None:
-        """Look while someone watches."""
+        """Check for changes while there are streams."""
         store = await self.ask(lambda: self._hf.store)
         listener = Listener(store, self._hf.notifier, listen=self._hf.settings.listen)
-        leave = self._hf.notifier.listen(lambda names, ended: self._ring())
+        leave = self._hf.notifier.listen(lambda names, ended: self._notify())
         listener.start()
         try:
-            while not self.closing and (self._watches or await _happens(self._came, within=LINGER)):
-                self._rung.clear()
-                self._came.clear()
-                await self._look()
-                await asyncio.sleep(LOOK_AT_MOST)
-                await _happens(self._rung, within=LOOK_EVERY)
-                self.closing = self.closing or _told_to_stop()
+            while not self.closing and (self._watches or await _happens(self._watched, within=LINGER)):
+                self._notified.clear()
+                self._watched.clear()
+                await self._check()
+                await asyncio.sleep(CHECK_AT_MOST)
+                await _happens(self._notified, within=CHECK_EVERY)
+                self.closing = self.closing or _server_is_stopping()
         finally:
             self._task = None
             leave()
             self._wake_all()
             listener.request_stop()
 
-    async def _look(self) -> None:
+    async def _check(self) -> None:
         names = list(self._watches)
         try:
-            marks = await self.ask(lambda: self._ask(names))
+            marks = await self.ask(lambda: self._read_markers(names))
         except HoldfastError as error:
-            log.info("streams wait: %s", error)  # whoever asks for something is told; these go on when it is back
+            log.info("event streams are waiting for the database: %s", error)
             return
         except Exception:
-            log.exception("streams could not look for news; they look again")
+            log.exception("event streams could not check for changes; trying again")
             return
         for name, mark in marks.items():
             if name in self._watches and self._marks.get(name) != mark:
                 self._marks[name] = mark
                 self._wake(name)
 
-    def _ask(self, names: list[str]) -> Mapping[str, str]:
+    def _read_markers(self, names: list[str]) -> Mapping[str, str]:
         runs = [name for name in names if name not in (GENERAL, WORKERS)]
-        marks = dict(self._hf.marks(runs)) if runs else {}
+        marks = dict(self._hf.read(lambda tx: run_markers(tx, runs))) if runs else {}
         if len(runs) < len(names):
-            signs = self._hf.signs()
-            marks |= {GENERAL: signs.runs, WORKERS: signs.workers}
+            changes = self._hf.read(change_markers)
+            marks |= {GENERAL: changes.runs, WORKERS: changes.workers}
         return marks
 
     def _wake(self, name: str) -> None:
@@ -158,9 +160,9 @@ class Hub:
         for name in self._watches:
             self._wake(name)
 
-    def _ring(self) -> None:
-        if not self._rung.is_set() and not self.loop.is_closed():
-            self.loop.call_soon_threadsafe(self._rung.set)
+    def _notify(self) -> None:
+        if not self._notified.is_set() and not self.loop.is_closed():
+            self.loop.call_soon_threadsafe(self._notified.set)
 
 
 async def _happens(event: asyncio.Event, *, within: float) -> bool:
@@ -170,7 +172,7 @@ async def _happens(event: asyncio.Event, *, within: float) -> bool:
     return event.is_set()
 
 
-def _told_to_stop() -> bool:
-    """Whether the server around us has been told to stop: uvicorn waits for open answers and tells no one."""
+def _server_is_stopping() -> bool:
+    """Return whether uvicorn is stopping: it waits for open responses but does not notify them."""
     server = getattr(signal.getsignal(signal.SIGTERM), "__self__", None)
     return bool(getattr(server, "should_exit", False))

@@ -1,6 +1,6 @@
-"""Streams: events as they happen, to any number of readers. A stream only looks; it starts no work.
+"""Streams: send events to any number of clients as they happen. A stream only reads; it starts no work.
 
-A reader gets the next page when it has taken the last one, so a slow one holds a page and nothing else.
+A client gets the next page after it has read the last one, so a slow client costs one page of memory.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from fastapi import Request, Response
 from starlette.types import Scope
 
 from holdfast.support.errors import HoldfastError, StoreBusy, StoreUnavailable
-from holdfast.values.events import Events, News
+from holdfast.values.events import Events, TimelinePage
 from holdfast.web.live import sse
 from holdfast.web.live.hub import GENERAL, WORKERS, Hub, Watch
 from holdfast.web.problems import Problem
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
     from holdfast.app import Holdfast
 
 PAGE = 200
-PAGES = 64  # that are kept for who asks for the same
+PAGES = 64  # pages kept for clients that request the same one
 KEEP_ALIVE = 15.0
 BETWEEN = 0.5  # seconds between two signals to one page
-LOOK_AGAIN = 1.0  # an event may come to be told when a transaction ends that has nothing to do with it
+LOOK_AGAIN = 1.0  # seconds: an event may become visible only when an unrelated transaction ends
 MOST_TOPICS = 20
-TOPIC = re.compile(r"[a-z_]{1,50}(:[a-z0-9]{1,64})?")  # what is said again in the stream: a line break would be two
-FEW = 10  # streams that anyone may have, however many are open
+TOPIC = re.compile(r"[a-z_]{1,50}(:[a-z0-9]{1,64})?")  # topics are sent back, so they must not contain a line break
+FEW = 10  # streams that each user may have, however many are open
 
 
 @dataclass(frozen=True)
 class Page:
-    """Some events as they go over the wire, where to go on, and whether there is more now or ever."""
+    """Some events in wire format, the cursor after them, and whether more events exist now or can still come."""
 
     frames: bytes
     cursor: str | None
@@ -59,45 +59,50 @@ class Streams:
         self.open = 0
 
     async def run(self, request: Request, run_id: str) -> Response:
-        """All events of one run, from its first or after a cursor (`Last-Event-ID`, `?after=`), until it has ended."""
+        """Stream the events of one run, all or after a cursor (`Last-Event-ID`, `?after=`), until it ends."""
         after = cursor_of(request)
         page = await self._shared([run_id], run_id, partial(self._page_of, run_id), after)
         if page.ended and not page.frames and "last-event-id" in request.headers:
-            return Response(status_code=204)  # the one answer that keeps a browser from asking again
-        return sse.Stream(self._run(run_id, after), self._place)
+            return Response(status_code=204)  # the only response that stops a browser from reconnecting
+        return sse.Stream(self._run(run_id, after), self._admit)
 
     async def events(self, request: Request, *, kinds: Collection[str] | None = None) -> Response:
-        """Recorded events of all runs, after a cursor (`Last-Event-ID`, `?after=`) or from now on; without an end."""
+        """Stream the recorded events of all runs, after a cursor (`Last-Event-ID`, `?after=`) or from now on."""
         after = cursor_of(request)
         hub = self._hub_here()
         if after is None:
-            after = await hub.ask(self._hf.events_end)
+            after = await hub.ask(self._hf.events_cursor)
         else:
-            await hub.ask(lambda: self._hf.events(after=after, kinds=kinds, limit=1))  # a wrong cursor is refused here
-        return sse.Stream(self._events(after, kinds), self._place)
+            await hub.ask(lambda: self._hf.events(after=after, kinds=kinds, limit=1))  # refuses a wrong cursor
+        return sse.Stream(self._events(after, kinds), self._admit)
 
     def topics(self, topics: Sequence[str]) -> Response:
-        """For pages: 'changed' with the topics of which there is news. `run:ID` is a run, any other is anything."""
+        """Stream `changed` with the changed topics, for pages. `run:ID` is one run; other topics mean any change."""
         known = [topic for topic in dict.fromkeys(topics) if TOPIC.fullmatch(topic)]
-        return sse.Stream(self._changes(known[:MOST_TOPICS]), self._place)
+        return sse.Stream(self._changes(known[:MOST_TOPICS]), self._admit)
 
-    async def wait_for_news(self, run_id: str, *, after: str | None, timeout: timedelta, limit: int = PAGE) -> News:
-        """News of a run as soon as there are some, at the latest when the time is over; holds no connection."""
+    async def wait_for_news(
+        self, run_id: str, *, after: str | None, timeout: timedelta, limit: int = PAGE
+    ) -> TimelinePage:
+        """Return new events of a run as soon as there are some, or an empty page at the timeout.
+
+        It holds no database connection while it waits.
+        """
         hub = self._hub_here()
         give_up_at = self._hf.clock.elapsed() + timeout.total_seconds()
         with hub.watch(run_id) as watch:
             while True:
                 watch.take()
-                news = await hub.ask(lambda: self._hf.news(run_id, after=after, limit=limit))
+                page = await hub.ask(lambda: self._hf.timeline_page(run_id, after=after, limit=limit))
                 left = give_up_at - self._hf.clock.elapsed()
-                if news.events or news.ended or left <= 0 or hub.closing:
-                    return news
+                if page.events or page.ended or left <= 0 or hub.closing:
+                    return page
                 await watch.wait(left)
 
     async def wait_for_events(
         self, *, after: str | None, kinds: Collection[str] | None = None, timeout: timedelta, limit: int = PAGE
     ) -> Events:
-        """The same for what is recorded of all runs."""
+        """Return new recorded events of all runs as soon as there are some, or an empty page at the timeout."""
         hub = self._hub_here()
         give_up_at = self._hf.clock.elapsed() + timeout.total_seconds()
         with hub.watch(GENERAL) as watch:
@@ -111,7 +116,7 @@ class Streams:
                 await watch.wait(min(left, LOOK_AGAIN))
 
     def close(self) -> None:
-        """End every stream, and begin no other. From any thread, or a signal's handler."""
+        """End every stream and refuse new ones. Safe to call from any thread or signal handler."""
         self._closing = True
         if self._hub is not None:
             self._hub.close()
@@ -137,7 +142,7 @@ class Streams:
         *,
         look_again: float | None = None,
     ) -> AsyncIterator[bytes]:
-        """Page after page; where there is none, wait for news."""
+        """Yield page after page; wait for changes when there is none."""
         hub, elapsed = self._hub_here(), self._hf.clock.elapsed
         yield sse.RETRY
         spoke_at = elapsed()
@@ -146,10 +151,10 @@ class Streams:
             try:
                 page = await self._shared(watch.names, what, read, after)
             except (StoreBusy, StoreUnavailable):
-                await asyncio.sleep(LOOK_AGAIN)  # it goes on when the database is back
+                await asyncio.sleep(LOOK_AGAIN)  # continue when the database is back
                 continue
             except HoldfastError:
-                return  # the run is gone; who comes back is told so
+                return  # the run was deleted; a client that reconnects gets the error
             after = page.cursor
             if page.frames:
                 yield page.frames
@@ -166,26 +171,26 @@ class Streams:
     async def _shared(
         self, names: Iterable[str], what: object, read: Callable[[str | None], Page], after: str | None
     ) -> Page:
-        """A page; those who ask for the same one at once have it read once."""
+        """Return a page; concurrent requests for the same page share one read."""
         hub, now = self._hub_here(), int(self._hf.clock.elapsed() / LOOK_AGAIN)
         key = (what, after, now, *(hub.round(name) for name in names))
         task = self._pages.get(key)
         if task is None:
             task = self._pages[key] = hub.loop.create_task(hub.ask(lambda: read(after)))
-            task.add_done_callback(_taken)
+            task.add_done_callback(_retrieve_error)
             while len(self._pages) > PAGES:
                 self._pages.popitem(last=False)
         return await asyncio.shield(task)
 
     def _page_of(self, run_id: str, after: str | None) -> Page:
-        news = self._hf.news(run_id, after=after, limit=PAGE)
-        frames = b"".join(sse.told(cursor, event) for cursor, event in news.events)
-        cursor = news.events[-1][0] if news.events else after
-        return Page(frames, cursor, more=len(news.events) == PAGE, ended=news.ended)
+        page = self._hf.timeline_page(run_id, after=after, limit=PAGE)
+        frames = b"".join(sse.event_frame(cursor, event) for cursor, event in page.events)
+        cursor = page.events[-1][0] if page.events else after
+        return Page(frames, cursor, more=len(page.events) == PAGE, ended=page.ended)
 
     def _page_of_all(self, kinds: Collection[str] | None, after: str | None) -> Page:
         found = self._hf.events(after=after, kinds=kinds, limit=PAGE)
-        frames = b"".join(sse.told(cursor, event) for cursor, event in found.events)
+        frames = b"".join(sse.event_frame(cursor, event) for cursor, event in found.events)
         more = len(found.events) == PAGE or (not found.events and found.next != after)
         return Page(frames, found.next, more=more, ended=False)
 
@@ -209,44 +214,44 @@ class Streams:
         return self._hub
 
     @contextlib.contextmanager
-    def _place(self, scope: Scope) -> Iterator[None]:
-        whose, free = _holder(scope), self._hf.settings.max_streams - self.open
-        own = self._own[whose]
-        # No one takes what is left for others: of many places one may have half, two a third each, and so on.
+    def _admit(self, scope: Scope) -> Iterator[None]:
+        user, free = _user(scope), self._hf.settings.max_streams - self.open
+        own = self._own[user]
+        # A user may never have more streams than are still free: one user gets at most half, two a third each, …
         if self._closing or free <= 0 or (own >= FEW and own >= free):
-            why = "the server stops" if self._closing else f"{self.open:,} event streams are open, {own:,} are yours"
+            why = "the server is stopping" if self._closing else f"{self.open:,} event streams are open, {own:,} yours"
             raise Problem("too_many_streams", why, status=503, headers={"Retry-After": "5"})
         self.open += 1
-        self._own[whose] += 1
+        self._own[user] += 1
         try:
             yield
         finally:
             self.open -= 1
-            self._own[whose] -= 1
-            if not self._own[whose]:
-                del self._own[whose]
+            self._own[user] -= 1
+            if not self._own[user]:
+                del self._own[user]
 
 
 def cursor_of(request: Request) -> str | None:
-    """Where a reader wants to go on: what its browser says it has, else what it asks for."""
+    """Return the cursor after which a client continues: from `Last-Event-ID`, otherwise from `?after=`."""
     return request.headers.get("last-event-id") or request.query_params.get("after") or None
 
 
-def _holder(scope: Scope) -> str:
-    """Whose stream it is."""
+def _user(scope: Scope) -> str:
+    """Return the user of a stream, or the address if there is none."""
     known = scope.get("holdfast.who")
     return f"{known[1].role} {known[1].name}" if known is not None else f"address {(scope.get('client') or ['?'])[0]}"
 
 
 def _watched(topic: str) -> str:
-    """What a topic's news come from."""
+    """Return what the hub must watch for a topic."""
     kind, _, run_id = topic.partition(":")
     if kind == "run" and run_id:
         return run_id
     return WORKERS if kind == "workers" else GENERAL
 
 
-def _taken(task: asyncio.Task[Page]) -> None:
-    """Whoever asked has been told of an error, or has left."""
+def _retrieve_error(task: asyncio.Task[Page]) -> None:
+    """Mark an error as handled: all clients that wait for the page get it, or have disconnected."""
     if not task.cancelled():
         task.exception()

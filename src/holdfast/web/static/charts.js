@@ -1,18 +1,18 @@
-// Charts: each <figure data-chart> draws lines of the JSON that its data-source answers with.
+// Charts: each <figure data-chart> draws lines from the JSON at its data-source.
 //
 //   <figure class="chart" data-chart="wait" data-source="…/series?span=1h" data-lines="p50 p95 p99" data-unit="s">
 //     <div class="chart-box" data-keep role="img" aria-label="…"></div>
 //   </figure>
 //
-// The JSON: {"at": [seconds…], "wait.p50": [number|null…], …}: a line is "<chart>.<line>", or "<line>" alone; a chart
-// with times of its own has them as "<chart>.at". "since" and "until" are the ends of all of them.
+// The JSON is {"at": [seconds…], "wait.p50": [number|null…], …}. The key of a line is "<chart>.<line>" or "<line>". A
+// chart with its own times has them as "<chart>.at". "since" and "until" are the ends of the time axis.
 
 import { duration, shortTime } from "./times.js";
 
-const drawn = new Map(); // the box → its plot
-const spans = new WeakMap(); // the box → from when until when it is drawn
-const shown = new WeakMap(); // the figure → the source of what it shows
-const AGAIN = 15000; // the tallies are no fresher than that
+const drawn = new Map(); // box → its plot
+const spans = new WeakMap(); // box → start and end of its time axis
+const shown = new WeakMap(); // figure → the source of its data
+const AGAIN = 15000; // milliseconds; the rollups are not updated more often
 let askedAt = 0;
 
 export function drawCharts(root) {
@@ -38,7 +38,7 @@ window.addEventListener("resize", () => {
   }, 150);
 });
 
-const answers = new Map(); // the source → what it said last
+const answers = new Map(); // source → its last response
 
 async function load(figures) {
   askedAt = performance.now();
@@ -48,7 +48,7 @@ async function load(figures) {
       if (!answer.ok) continue;
       answers.set(source, await answer.json());
     } catch {
-      continue; // the alert about the connection says it
+      continue; // the connection alert already says so
     }
     for (const figure of figures.filter((one) => one.dataset.source === source)) draw(figure, answers.get(source));
   }
@@ -77,7 +77,7 @@ function draw(figure, answer) {
   else drawn.set(box, new uPlot(options(figure, box, lines, unit), data, box));
 }
 
-// The last value of each line, in words beside the chart and for those who can't see it.
+// Shows the last value of each line beside the chart, also for screen readers.
 function tell(figure, lines, data, unit) {
   const said = lines.map((line, number) => {
     const values = data[number + 1];
@@ -91,7 +91,7 @@ function tell(figure, lines, data, unit) {
   box.setAttribute("aria-label", `${figure.dataset.title ?? figure.dataset.chart}, latest: ${said.join(", ")}`);
 }
 
-// What the lines say where the pointer is, in the place of their last values.
+// Shows the values at the pointer instead of the last ones.
 function point(figure, lines, unit, plot) {
   const { left, idx } = plot.cursor;
   const time = figure.querySelector("[data-at]");
@@ -119,7 +119,7 @@ const COLOURS = {
   rate: "--succeeded", depth: "--queued", running: "--running", oldest: "--queued",
 };
 
-// A value with no neighbour makes no line: where there are few, each is a point too.
+// A single value draws no line, so short lines also show their points.
 function few(plot, series) {
   return plot.data[series].reduce((count, value) => count + (value !== null), 0) < 20;
 }
@@ -147,7 +147,7 @@ function options(figure, box, lines, unit) {
         ...axis,
         size: unit === "s" ? 74 : 58,
         space: 34,
-        ...(figure.dataset.chart === "depth" && { incrs: WHOLE }), // there is no half a run
+        ...(figure.dataset.chart === "depth" && { incrs: WHOLE }), // only whole runs
         values: (plot, ticks) => ticks.map((value) => (unit === "%" ? `${Math.round(value * 100)} %` : inUnit(value, unit))),
       },
     ],

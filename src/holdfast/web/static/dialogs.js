@@ -1,8 +1,8 @@
-// Dialogs that ask before something is done, copy buttons, and menus that close.
+// Confirmation dialogs, copy buttons, and menus that close.
 //
-//   <button data-dialog="id">    opens <dialog id="id">; <button data-close> inside it closes. Without this file they ask
-//                                for a page on which it is open, or closed: see `opens` in parts.html
-//   <button data-copy="text">    copies the text; <button data-copy-of="id"> what stands in that element
+//   <button data-dialog="id">    opens <dialog id="id">; <button data-close> inside it closes it. Without JavaScript, the
+//                                buttons load the page with the dialog open or closed: see `opens` in parts.html
+//   <button data-copy="text">    copies the text; <button data-copy-of="id"> copies the text of that element
 
 export function startDialogs() {
   document.addEventListener("click", (event) => {
@@ -27,7 +27,7 @@ export function startDialogs() {
 
 function open(event, dialog) {
   event.preventDefault();
-  dialog?.close(); // one that came open with the page is not modal
+  dialog?.close(); // a dialog that was open when the page loaded is not modal
   dialog?.showModal();
 }
 
@@ -38,17 +38,17 @@ function close(event, dialog) {
 }
 
 async function copy(button, text) {
-  const said = button.textContent;
+  const label = button.textContent;
   try {
     await navigator.clipboard.writeText(text);
     button.textContent = "Copied";
   } catch {
     button.textContent = copyByHand(text) ? "Copied" : "Select and copy by hand";
   }
-  setTimeout(() => (button.textContent = said), 1600);
+  setTimeout(() => (button.textContent = label), 1600);
 }
 
-// The clipboard is closed to pages that came without TLS from another machine.
+// Browsers block the clipboard API on pages from other machines without TLS.
 function copyByHand(text) {
   const field = document.createElement("textarea");
   field.value = text;

@@ -1,7 +1,7 @@
-// Files are dropped on the page, or chosen, and sent one after the other.
+// Uploads files that are dropped on the page or chosen, one after another.
 //
-//   {{ drop(…) }} of parts.html makes the form; without this script it sends one file as any form does.
-//   data-then is where a file is found that was taken: {id} in it is the answer's id.
+//   {{ drop(…) }} in parts.html renders the form; without this script it uploads one file like any form.
+//   data-then is the URL of an uploaded file; {id} is replaced by the id in the response.
 
 const token = () => document.querySelector('meta[name="csrf"]')?.content ?? "";
 const box = () => document.querySelector("form.drop");
@@ -53,12 +53,12 @@ async function send(files) {
       else {
         const link = document.createElement("a");
         link.href = form.dataset.then.replace("{id}", encodeURIComponent(told.id));
-        link.textContent = "taken";
+        link.textContent = "uploaded";
         row.lastElementChild.replaceChildren(link);
         if (files.length === 1) location.assign(link.href);
       }
     } catch {
-      refuse(row, "the connection was lost");
+      refuse(row, "connection lost");
     }
   }
 }

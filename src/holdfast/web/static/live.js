@@ -1,10 +1,10 @@
-// What makes the pages live. The server renders everything; here is only what it cannot do:
-// tell a page that something changed, keep times ticking, and follow a log.
+// Keeps pages live. The server renders everything; this script only refreshes a page when its data changes, updates
+// ages and durations, and follows logs.
 //
 //   <main id="x" data-live="runs queues" hx-get="" hx-trigger="live" hx-select="#x" hx-swap="morph">
 //
-// When one of its topics changes, the element fetches its own page again and takes over what is different; not more
-// often than once in data-every milliseconds.
+// When one of its topics changes, the element fetches its page again and updates what is different, at most once every
+// data-every milliseconds.
 
 import { dressTimes, tickTimes } from "./times.js";
 import { morphSwap, releaseRows } from "./morph.js";
@@ -13,13 +13,13 @@ import { startDialogs } from "./dialogs.js";
 import { drawCharts, refreshCharts } from "./charts.js";
 import { followLogs, startLogs } from "./log.js";
 
-const QUIET = 400; // changes come in flocks: wait this long for the rest of one
-const LEAST = 1000; // between two refreshes of one element
-const LOST_AFTER = 4000; // a connection that is back before this was never missed
+const QUIET = 400; // milliseconds: changes come in bursts, so wait for the rest
+const LEAST = 1000; // milliseconds between two refreshes of one element
+const LOST_AFTER = 4000; // milliseconds: shorter interruptions are not shown
 
-// htmx reads hx-select and hx-swap when an answer arrives. A live update may have removed them from the element while its
-// request was under way, and a whole page would then be put into the element: so each request remembers both.
-const uses = new WeakMap(); // request → how its answer is used
+// htmx reads hx-select and hx-swap when a response arrives. A live update may remove them from the element before that,
+// and htmx would then insert a whole page into the element. So each request remembers both.
+const uses = new WeakMap(); // request → its hx-select and hx-swap
 let inherited;
 
 htmx.defineExtension("morph", {
@@ -43,7 +43,7 @@ document.addEventListener("htmx:configRequest", (event) => {
   if (token) event.detail.headers["X-CSRF-Token"] = token;
 });
 document.addEventListener("htmx:responseError", (event) => {
-  if (event.detail.xhr.status === 401) location.reload(); // signed out: the page itself leads to the sign-in
+  if (event.detail.xhr.status === 401) location.reload(); // signed out: reloading leads to the sign-in page
 });
 document.addEventListener("htmx:afterSwap", (event) => dress(event.detail.target));
 
@@ -55,7 +55,7 @@ function dress(root) {
 
 // Signals -----------------------------------------------------------------------------------------------------------
 
-const stale = new Set(); // elements to refresh as soon as someone looks
+const stale = new Set(); // elements to refresh when the page becomes visible
 const refreshedAt = new WeakMap();
 let timer = null;
 
@@ -77,7 +77,7 @@ function refresh() {
   const now = performance.now();
   for (const element of [...stale]) {
     if (!element.isConnected) stale.delete(element);
-    else if (document.querySelector("dialog[open]")) continue; // nothing moves while someone decides
+    else if (document.querySelector("dialog[open]")) continue; // don't change the page behind an open dialog
     else if (now - (refreshedAt.get(element) ?? -Infinity) >= Number(element.dataset.every ?? LEAST)) {
       stale.delete(element);
       refreshedAt.set(element, now);
@@ -111,7 +111,7 @@ function connect() {
   source.addEventListener("changed", (event) => changed(event.data.split(/[\s,]+/)));
   source.addEventListener("error", () => {
     lost ??= setTimeout(() => tellLost(true), LOST_AFTER);
-    // A server that answers with an error is not asked again by the browser.
+    // Browsers don't reconnect after an error response, so we do.
     if (source.readyState === EventSource.CLOSED) setTimeout(connect, LOST_AFTER);
   });
 }
@@ -119,7 +119,7 @@ function connect() {
 function found() {
   clearTimeout(lost);
   lost = null;
-  if (wasLost) changed(null); // what happened meanwhile, nobody told us
+  if (wasLost) changed(null); // we may have missed changes in the meantime
   tellLost(false);
 }
 
@@ -146,7 +146,7 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
-// On a phone the entries are wider than the screen: the one that you are on is to be seen.
+// On a phone the navigation is wider than the screen: scroll to the current entry.
 const here = document.querySelector(".navigation [aria-current]");
 here?.closest(".navigation").scrollTo({ left: here.offsetLeft - 60 });
 

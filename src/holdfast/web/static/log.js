@@ -1,15 +1,15 @@
-// A live log: the server renders its lines; here they are fetched as they come, filtered, searched and followed.
+// A live log: the server renders the lines; this script fetches new ones, filters, searches and follows them.
 //
 //   <section data-log="URL of the lines" data-after="cursor">
 //     <input data-log-search> <select data-log-level> <input type=checkbox data-log-follow>
 //     <ol data-log-lines data-keep> <li data-level="INFO">…
 //   </section>
 //
-// The URL answers with <li>s and the next cursor in the header Holdfast-After; "Holdfast-More: 1" where there is more.
+// The URL returns <li>s, the next cursor in the header Holdfast-After, and "Holdfast-More: 1" if there are more.
 
 const LEVELS = ["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"];
-const MOST = 5000; // lines in the page; older ones are dropped, the server has them
-const ROUNDS = 20; // of one fetch
+const MOST = 5000; // lines in the page; older ones are removed, but stay on the server
+const ROUNDS = 20; // pages per fetch
 const started = new WeakSet();
 const busy = new WeakSet();
 
@@ -47,7 +47,7 @@ async function fetchLines(log) {
       if (answer.headers.get("Holdfast-More") !== "1") return;
     }
   } catch {
-    // the alert about the connection says it
+    // the connection alert already says so
   } finally {
     busy.delete(log);
   }
@@ -56,7 +56,7 @@ async function fetchLines(log) {
 function add(log, text) {
   const lines = log.querySelector("[data-log-lines]");
   const template = document.createElement("template");
-  template.innerHTML = text; // rendered and escaped by our own server
+  template.innerHTML = text; // rendered and escaped by the server
   lines.append(template.content);
   while (lines.children.length > MOST) lines.firstElementChild.remove();
   sift(log);

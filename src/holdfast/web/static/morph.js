@@ -1,8 +1,8 @@
-// Takes over from a fresh rendering what is different, and leaves the rest alone: focus, selection, scroll position,
-// opened details and typed text stay. Elements with data-keep are someone else's and are not touched.
+// Updates an element from a new rendering and changes only what is different, so that focus, selection, scroll position,
+// open details and typed text stay. Elements with data-keep are not touched.
 //
-// Rows keep their place: while the pointer or the focus is in a <tbody data-rows>, rows are renewed where they stand,
-// those that are gone stay dimmed, and new ones wait behind a button until it is pressed or the pointer leaves.
+// Rows don't move under the pointer. While the pointer or the focus is in a <tbody data-rows>, rows are updated in place,
+// removed rows stay dimmed, and new rows wait behind a button until it is pressed or the pointer leaves.
 
 export function morphSwap(target, fragment) {
   const fresh = fragment.firstElementChild;
@@ -14,13 +14,13 @@ export function morphSwap(target, fragment) {
 export function morph(old, fresh) {
   if (old.hasAttribute("data-keep")) return;
   if (old.isEqualNode(fresh)) return;
-  if (!old.hasAttribute("data-log")) attributes(old, fresh); // a log knows itself how far it is
+  if (!old.hasAttribute("data-log")) attributes(old, fresh); // log.js keeps the cursor of the log
   if (old.matches("tbody[data-rows]")) rows(old, fresh);
   else children(old, fresh);
 }
 
 function attributes(old, fresh) {
-  const open = old.matches("details, dialog"); // the reader's choice, not the server's
+  const open = old.matches("details, dialog"); // the user decides whether these are open
   const asked = old.hasAttribute("hx-trigger");
   for (const { name, value } of [...fresh.attributes]) {
     if (!(open && name === "open") && old.getAttribute(name) !== value) old.setAttribute(name, value);
@@ -28,7 +28,7 @@ function attributes(old, fresh) {
   for (const { name } of [...old.attributes]) {
     if (!fresh.hasAttribute(name) && !(open && name === "open")) old.removeAttribute(name);
   }
-  // After a swap htmx looks only at elements that have attributes of its own: the others would go on polling.
+  // After a swap, htmx only processes elements with its own attributes; without this, the others would keep polling.
   if (asked && !old.hasAttribute("hx-trigger")) htmx.process(old);
 }
 
@@ -63,7 +63,7 @@ function alike(one, other) {
 
 // Rows ----------------------------------------------------------------------------------------------------------------
 
-const waiting = new WeakMap(); // tbody → the rendering that it takes over once it is left alone
+const waiting = new WeakMap(); // tbody → the rendering to apply when the pointer has left
 
 function watched(body) {
   return body.matches(":hover") || body.contains(document.activeElement);
@@ -91,7 +91,7 @@ function announce(body, count) {
   const place = document.getElementById(body.dataset.rows);
   if (!place) return;
   place.hidden = count === 0;
-  place.querySelector("button").textContent = `${count} new: show`;
+  place.querySelector("button").textContent = `Show ${count} new`;
 }
 
 function release(body) {

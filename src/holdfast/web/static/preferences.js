@@ -1,4 +1,4 @@
-// What a reader chooses: the theme (a cookie, so that the server can render it without a flash) and the time zone.
+// The user's preferences: the theme (in a cookie, so that the server renders it without a flash) and the time zone.
 
 import { zoneChanged } from "./times.js";
 

@@ -1,4 +1,4 @@
-// Times: the server writes <time datetime> in UTC; here they are shown in the reader's zone, and ages tick.
+// Times: the server writes <time datetime> in UTC; this script shows them in the user's time zone and updates ages.
 //
 //   <time datetime="…Z">             date and time
 //   <time datetime="…Z" data-form="clock">   time of day, with milliseconds
@@ -6,7 +6,7 @@
 //   <time datetime="…Z" data-form="since">   how long since then: 3 min 20 s
 
 const rendered = Date.parse(document.documentElement.dataset.now ?? "") || Date.now();
-const skew = rendered - Date.now(); // ages are by the server's clock, whatever this machine's says
+const skew = rendered - Date.now(); // ages use the server's clock, not this machine's
 
 export function zone() {
   const chosen = localStorage.getItem("holdfast.zone") ?? "UTC";

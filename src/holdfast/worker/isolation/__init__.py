@@ -1,1 +1,1 @@
-"""A run's own process: its supervisor, its messages, its output."""
+"""Isolation: executes a run in a separate process, with a supervisor, messages and captured output."""

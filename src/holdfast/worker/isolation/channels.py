@@ -1,4 +1,4 @@
-"""Channels: the worker's ends of the sockets to a run's process and its supervisor."""
+"""Channels: the worker's ends of the sockets to the process of a run and to its supervisor."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from holdfast.worker.shared_memory import SharedMemory
 
 
 class Channels:
-    """A supervisor that has just been started, and its sockets. When they close, it kills the run's process."""
+    """Starts a supervisor and holds its sockets. When they close, the supervisor kills the run's process."""
 
-    def __init__(self, board: SharedMemory | None) -> None:
+    def __init__(self, memory: SharedMemory | None) -> None:
         self.control, control = socket.socketpair()
         self.services, services = socket.socketpair()
         try:
-            # -P: do not import from the script's own folder.
-            files = [control.fileno(), services.fileno(), *([] if board is None else [board.file])]
+            # -P: don't add the folder of the script to the import path.
+            files = [control.fileno(), services.fileno(), *([] if memory is None else [memory.file])]
             self._process = subprocess.Popen(
                 [sys.executable, "-P", supervisor.__file__, *map(str, files)],
                 pass_fds=files,
@@ -45,27 +45,30 @@ class Channels:
 
     def serve(
         self,
-        heard: Callable[[messages.Message | None], None],
-        asked: Callable[[messages.Message], messages.Message | None],
+        on_supervisor_message: Callable[[messages.Message | None], None],
+        on_process_message: Callable[[messages.Message], messages.Message | None],
         output: Mapping[str, Output],
         *,
         until: Callable[[], bool],
     ) -> None:
-        """Pass on the supervisor's messages (None when it is gone), the requests of the process, and its output."""
-        spoken, written = Lines(), Lines()
+        """Pass messages and output to their handlers until `until` returns True.
+
+        `on_supervisor_message` gets None when the supervisor is gone; `on_process_message` returns the reply, if any.
+        """
+        control_lines, services_lines = Lines(), Lines()
 
         def control() -> bool:
             piece = _received(self.control)
-            for told in spoken.feed(piece):
-                heard(told)
+            for message in control_lines.feed(piece):
+                on_supervisor_message(message)
             if not piece:
-                heard(None)
+                on_supervisor_message(None)
             return piece != b""
 
         def services() -> bool:
             piece = _received(self.services)
-            for told in written.feed(piece):
-                reply = asked(told)
+            for message in services_lines.feed(piece):
+                reply = on_process_message(message)
                 if reply is not None:
                     with contextlib.suppress(OSError):
                         self.services.sendall(line(reply))
@@ -99,7 +102,7 @@ class Channels:
         self.close()
 
     def _take(self, *, timeout: float | None) -> bool:
-        """Read what each source has; whether there was anything."""
+        """Read the available data of each source; False if there was none."""
         ready = self._selector.select(timeout)
         for key, _ in ready:
             if not key.data():

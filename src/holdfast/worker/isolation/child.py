@@ -1,7 +1,7 @@
-"""Child: executes a run in its own process. It asks its worker for everything and never uses the database itself.
+"""Child: executes a run in its own process. It never uses the database; it sends requests to its worker instead.
 
-SIGTERM raises in the main thread, as Ctrl-C does, so `finally` and `with` blocks run; after the grace period the
-process is killed.
+SIGTERM raises an exception in the main thread, as Ctrl-C does, so `finally` and `with` blocks run. After the grace
+period the process is killed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import Any
 from holdfast.artifacts.backends import open_artifact_store
 from holdfast.artifacts.backends.base import ArtifactStore
 from holdfast.jobs.job import Job
-from holdfast.runs.claim import Claim
+from holdfast.runs.claim import ClaimedRun
 from holdfast.runs.outcomes import Failed, Outcome, Succeeded
 from holdfast.runs.submission import Submission
 from holdfast.support import django_bridge, telemetry
@@ -37,7 +37,7 @@ from holdfast.support.ids import Ids
 from holdfast.values.artifacts import Artifact
 from holdfast.values.runs import Result, Step
 from holdfast.worker.context import RunContext, retry_of
-from holdfast.worker.execute import Judge, aexecute, execute
+from holdfast.worker.execute import OutcomeDecider, aexecute, execute
 from holdfast.worker.isolation import job_address, messages
 from holdfast.worker.isolation.job_address import Address
 from holdfast.worker.isolation.supervisor import Lines, line
@@ -45,15 +45,15 @@ from holdfast.worker.run_log import RunLog
 
 
 class Terminated(BaseException):
-    """The run's process was told to stop. Not an Exception: code that goes on after any error must stop too."""
+    """Raised when the run is stopped. Not an Exception, so that `except Exception` does not swallow it."""
 
 
 def main(channel: socket.socket, start: messages.Message) -> None:
     """Execute the run, send its outcome, and exit without running exit handlers."""
     services = RemoteRunServices(channel, offset=start["offset"], artifacts=start["artifacts"])
-    signal.signal(signal.SIGTERM, services.told_to_stop)
+    signal.signal(signal.SIGTERM, services.on_sigterm)
     for stream in (sys.stdout, sys.stderr):
-        # Lines reach the worker at once, even if the process is killed next.
+        # Lines reach the worker at once, even if the process is killed right after.
         stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     outcome = _outcome(services, start)
     if services.stopped() is not None and not isinstance(outcome, Succeeded):
@@ -65,44 +65,44 @@ def main(channel: socket.socket, start: messages.Message) -> None:
         with contextlib.suppress(OSError, ValueError):
             stream.flush()
     telemetry.flush()
-    services.answer(outcome)
+    services.send_outcome(outcome)
     os._exit(0)
 
 
 def _outcome(services: RemoteRunServices, start: messages.Message) -> Outcome:
-    claim = messages.claim_from_wire(start["claim"])
+    claimed = messages.claim_from_wire(start["claimed"])
     logging.getLogger().setLevel(start["root_level"])
     try:
         if start["django"]:
             django_bridge.set_up()
         job = job_address.load(Address(**start["address"]))
     except BaseException as error:
-        logging.getLogger("holdfast.worker").debug("loading failed", exc_info=True)
-        told = str(error) if isinstance(error, NotGuarded) else _text(error)
-        return Failed("JOB_NOT_LOADED", f"its process could not load job {claim.lease.ticket.job}: {told}")
-    judge = Judge(job.runtime.redactor, job.runtime.ids, max_result_bytes=start["max_result_bytes"])
+        logging.getLogger("holdfast.worker").debug("could not load the job", exc_info=True)
+        text = str(error) if isinstance(error, NotGuarded) else _text(error)
+        return Failed("JOB_NOT_LOADED", f"the process could not load job {claimed.lease.entry.job}: {text}")
+    decider = OutcomeDecider(job.runtime.redactor, job.runtime.ids, max_result_bytes=start["max_result_bytes"])
     context = RunContext(
-        claim,
+        claimed,
         services,
         job=job,
-        retry=retry_of(job, claim),
+        retry=retry_of(job, claimed),
         max_result_bytes=start["max_result_bytes"],
-        first=claim.lease.attempt == 1,
+        first=claimed.lease.claim == 1,
     )
     _capture(context, level=start["log_level"])
     try:
         with telemetry.going_on(start["trace"], job.runtime.redactor.text):
             if inspect.iscoroutinefunction(job.fn):
-                return asyncio.run(_in_loop(job, claim, context, judge, services))
-            return execute(job, claim, context, judge)
+                return asyncio.run(_in_loop(job, claimed, context, decider, services))
+            return execute(job, claimed, context, decider)
     except BaseException as error:  # SIGTERM outside of the job's function
-        return judge.failure(job, claim, error)
+        return decider.failure(job, claimed, error)
 
 
 async def _in_loop(
-    job: Job[..., Any], claim: Claim, context: RunContext, judge: Judge, services: RemoteRunServices
+    job: Job[..., Any], claimed: ClaimedRun, context: RunContext, decider: OutcomeDecider, services: RemoteRunServices
 ) -> Outcome:
-    work = asyncio.ensure_future(aexecute(job, claim, context, judge))
+    work = asyncio.ensure_future(aexecute(job, claimed, context, decider))
 
     def stop() -> None:
         services.interrupted()
@@ -115,9 +115,9 @@ async def _in_loop(
 
 
 class RemoteRunServices:
-    """The services of a run whose worker is at the other end of a socket.
+    """The services of a run, by messages over a socket to its worker.
 
-    Threads of our own read and write it, so that an exception raised by a signal can't leave half a message behind.
+    Separate threads read and write the socket, so that an exception raised by a signal can't cut a message in half.
     """
 
     def __init__(self, channel: socket.socket, *, offset: float, artifacts: str) -> None:
@@ -125,27 +125,28 @@ class RemoteRunServices:
         self._clock, self._ids = SystemClock(), Ids()
         self._artifacts = artifacts
         self._epoch = EPOCH + timedelta(seconds=offset)
-        self._told = threading.Event()
+        self._interrupted = threading.Event()
         self._stopped: str | None = None
         self._numbers = itertools.count()
-        self._asked: dict[int, SimpleQueue[messages.Message]] = {}
+        self._requests: dict[int, SimpleQueue[messages.Message]] = {}
         self._outbox: SimpleQueue[messages.Message | None] = SimpleQueue()
         self._writer = threading.Thread(target=self._write, name="holdfast-services-writer", daemon=True)
         self._writer.start()
         threading.Thread(target=self._read, name="holdfast-services-reader", daemon=True).start()
 
-    def told_to_stop(self, number: int, frame: FrameType | None) -> None:
-        """The handler of SIGTERM; it raises once, so that cleaning up is not disturbed again."""
+    def on_sigterm(self, number: int, frame: FrameType | None) -> None:
+        """Handle SIGTERM. Only the first one raises, so that clean-up code is not interrupted again."""
         if self._stopped is None:
             self.interrupted()
-            raise Terminated("the run was told to stop")
+            raise Terminated("the run was stopped")
 
     def interrupted(self) -> None:
-        self._stopped = "its process was told to"
-        self._told.set()
+        """Mark the run as stopped and wake a `wait`."""
+        self._stopped = "the worker stopped its process"
+        self._interrupted.set()
 
-    def answer(self, outcome: Outcome) -> None:
-        """Send the outcome, the last message."""
+    def send_outcome(self, outcome: Outcome) -> None:
+        """Send the outcome as the last message."""
         self._outbox.put({"outcome": messages.outcome_to_wire(outcome)})
         self.close()
 
@@ -164,44 +165,46 @@ class RemoteRunServices:
         return self._stopped
 
     def wait(self, seconds: float) -> None:
-        self._told.wait(seconds)
+        self._interrupted.wait(seconds)
 
     def steps(self) -> dict[str, str]:
-        found: dict[str, str] = self._ask("steps")
-        return found
+        steps: dict[str, str] = self._request("steps")
+        return steps
 
     def results(self, run_ids: Sequence[str]) -> list[Result]:
-        return [messages.from_wire(Result, told) for told in self._ask("results", run_ids=list(run_ids))]
+        return [messages.from_wire(Result, result) for result in self._request("results", run_ids=list(run_ids))]
 
     def inputs(self, what: str, names: Sequence[str]) -> dict[str, str]:
-        found: dict[str, str] = self._ask("inputs", question=what, names=list(names))
-        return found
+        inputs: dict[str, str] = self._request("inputs", what=what, names=list(names))
+        return inputs
 
     def submit_child(self, submission: Submission, name: str) -> str:
-        return str(self._ask("submit_child", submission=messages.submission_to_wire(submission), name=name))
+        return str(self._request("submit_child", submission=messages.submission_to_wire(submission), name=name))
 
     def remember(self, step: Step) -> None:
-        self._ask("remember", step=messages.to_wire(step))
+        self._request("remember", step=messages.to_wire(step))
 
     def forget(self, name: str) -> bool:
-        return bool(self._ask("forget", name=name))
+        return bool(self._request("forget", name=name))
 
-    def tell(self, kind: str, data: dict[str, Any], *, at: datetime | None = None) -> None:
-        self._outbox.put({"tell": kind, "data": data, "at": at and at.isoformat()})
+    def record_event(self, kind: str, data: dict[str, Any], *, at: datetime | None = None) -> None:
+        self._outbox.put({"event": kind, "data": data, "at": at and at.isoformat()})
 
     def finish(self, result: str, connection: Any) -> None:
-        raise InvalidPolicy("a job in a process of its own can't end in its own transaction: use a thread or async")
+        raise InvalidPolicy(
+            "ctx.finish does not work with isolation='process': use isolation='thread' or an async function"
+        )
 
     @cached_property
     def _artifact_store(self) -> ArtifactStore:
         return open_artifact_store(self._artifacts)
 
     def recall(self, name: str) -> Artifact | None:
-        found = self._ask("recall", name=name)
-        return None if found is None else messages.from_wire(Artifact, found).at(self._artifact_store)
+        artifact = self._request("recall", name=name)
+        return None if artifact is None else messages.from_wire(Artifact, artifact).at(self._artifact_store)
 
     def scratch(self) -> tuple[str, Path]:
-        part, path = self._ask("scratch")
+        part, path = self._request("scratch")
         return part, Path(path)
 
     def keep(self, name: str, content: bytes | Path, *, part: str | None = None) -> Artifact:
@@ -212,18 +215,19 @@ class RemoteRunServices:
                 return self.keep(name, path, part=part)
             finally:
                 with contextlib.suppress(OSError):
-                    path.unlink()  # if it was refused, or was not written whole
-        kept = self._ask("keep", name=name, path=str(content.absolute()), part=part)
+                    path.unlink()  # still there if it was refused or not written completely
+        kept = self._request("keep", name=name, path=str(content.absolute()), part=part)
         return messages.from_wire(Artifact, kept).at(self._artifact_store)
 
-    def _ask(self, what: str, **values: Any) -> Any:
-        number, reply = next(self._numbers), SimpleQueue[messages.Message]()
-        self._asked[number] = reply
-        self._outbox.put({"ask": what, "number": number, **values})
-        told = reply.get()
-        if "error" in told:
-            raise messages.error_from_wire(told)
-        return told["answer"]
+    def _request(self, request: str, **values: Any) -> Any:
+        """Send a request and wait for its reply; raise the error if the worker replies with one."""
+        number, replies = next(self._numbers), SimpleQueue[messages.Message]()
+        self._requests[number] = replies
+        self._outbox.put({"request": request, "number": number, **values})
+        message = replies.get()
+        if "error" in message:
+            raise messages.error_from_wire(message)
+        return message["reply"]
 
     def _write(self) -> None:
         while (message := self._outbox.get()) is not None:
@@ -232,18 +236,18 @@ class RemoteRunServices:
     def _read(self) -> None:
         lines = Lines()
         while piece := self._channel.recv(1 << 16):
-            for told in lines.feed(piece):
-                self._asked.pop(told["number"]).put(told)
+            for message in lines.feed(piece):
+                self._requests.pop(message["number"]).put(message)
 
 
 def _capture(context: RunContext, *, level: int) -> None:
     root = logging.getLogger()
     for handler in root.handlers[:]:
-        # Printed, a record would reach the run a second time, as output.
+        # A printed record would be stored a second time, as output.
         if isinstance(handler, logging.StreamHandler) and handler.stream in (sys.stdout, sys.stderr):
             root.removeHandler(handler)
     root.addHandler(RunLog(lambda: context, level=level))  # every record of this process belongs to the one run
-    logging.getLogger("holdfast.run").setLevel(level)  # as the worker does, so that ctx.log is kept
+    logging.getLogger("holdfast.run").setLevel(level)  # so that records of ctx.log are stored, as in the worker
 
 
 def _text(error: BaseException) -> str:

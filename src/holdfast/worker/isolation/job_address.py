@@ -1,4 +1,4 @@
-"""Job addresses: where another process finds a job, so that its code comes from an import, never from the database."""
+"""Job addresses: how another process imports a job. Its code always comes from an import, never from the database."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from holdfast.support.errors import InvalidPolicy
 
 @dataclass(frozen=True, kw_only=True)
 class Address:
-    """A module, and the way in it to a Job or to the Holdfast that knows it.
+    """A module, and the attribute path in it to a Job or to the Holdfast application that has the job.
 
-    also    a module that must be imported first: the function's own, where that is another
-    script  the file, when the module is the program that was started
+    also    another module to import first: the module of the function, if it is a different one
+    script  the file, if the module is the script that was started
     """
 
     job: str
@@ -33,7 +33,7 @@ class Address:
 
 
 def find(job: Job[..., Any]) -> Address:
-    """Where an import reaches this very job, or InvalidPolicy."""
+    """Return an address under which an import finds this very job; raise InvalidPolicy if there is none."""
     for name, path in _candidates(job):
         module = sys.modules.get(name)
         if module is not None and _follow(module, path, job.name) is job:
@@ -41,21 +41,21 @@ def find(job: Job[..., Any]) -> Address:
             also = own if own not in (name, "__main__") else None
             return _importable(job, name, path, also)
     raise InvalidPolicy(
-        f"job {job.name}: isolation='process' needs a function that another process can import; "
-        f"{job.fn.__module__}.{job.fn.__qualname__} can't be reached from its module"
+        f"job {job.name}: isolation='process' needs a function that another process can import, "
+        f"but {job.fn.__module__}.{job.fn.__qualname__} can't be imported; define it at the top level of a module"
     )
 
 
 def load(address: Address) -> Job[..., Any]:
-    """Import the job; NotGuarded, ImportError or whatever the module raises if that does not work."""
+    """Import the job. Raise NotGuarded, ImportError or the module's own error if that fails."""
     with importing("a run's own process imports it"):
         if address.also is not None:
             importlib.import_module(address.also)
         module = importlib.import_module(address.module) if address.script is None else _run_script(address.script)
-    found = _follow(module, address.path, address.job)
-    if found is None:
-        raise ImportError(f"{address.module}.{address.path} is not job {address.job} in a process of its own")
-    return found
+    job = _follow(module, address.path, address.job)
+    if job is None:
+        raise ImportError(f"in a separate process, {address.module}.{address.path} is not job {address.job}")
+    return job
 
 
 def _candidates(job: Job[..., Any]) -> Iterator[tuple[str, str]]:
@@ -68,14 +68,14 @@ def _candidates(job: Job[..., Any]) -> Iterator[tuple[str, str]]:
 
 
 def _follow(module: ModuleType, path: str, job: str) -> Job[..., Any] | None:
-    found: Any = module
+    value: Any = module
     for part in path.split("."):
-        found = getattr(found, part, None)
-    match found:
+        value = getattr(value, part, None)
+    match value:
         case Job():
-            return found
+            return value
         case Runtime():
-            return found.jobs.get(job)
+            return value.jobs.get(job)
     return None
 
 
@@ -87,17 +87,17 @@ def _importable(job: Job[..., Any], name: str, path: str, also: str | None) -> A
     if spec is not None:
         return Address(job=job.name, module=spec.name, path=path, also=also)
     if script is None:
-        raise InvalidPolicy(f"job {job.name}: isolation='process' needs a file to import; put the job into a module")
+        raise InvalidPolicy(f"job {job.name}: isolation='process' needs a file to import; move the job into a module")
     return Address(job=job.name, module=SCRIPT, path=path, also=also, script=script)
 
 
 def _run_script(file: str) -> ModuleType:
-    """Run the program's own file under another name, so that what it does only as `__main__` is not done again."""
+    """Import the script under another name, so that its `if __name__ == "__main__"` block does not run again."""
     loader = SourceFileLoader(SCRIPT, file)
     spec = ModuleSpec(SCRIPT, loader, origin=file)
     spec.has_location = True
     module = module_from_spec(spec)
     sys.modules[SCRIPT] = sys.modules["__main__"] = module
-    module.__spec__ = None  # as a script's is
+    module.__spec__ = None  # as for any script
     loader.exec_module(module)
     return module

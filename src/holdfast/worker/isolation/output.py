@@ -1,4 +1,4 @@
-"""Output: stores what a run's process prints as log events of the run, up to a limit per line and in total."""
+"""Output: stores the printed lines of a run's process as log events of the run, within limits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MAX_LINE, MAX_LINES, MAX_BYTES, TAIL = 10_000, 10_000, 1_000_000, 2_000
 
 
 class Output:
-    """One stream of one process."""
+    """Standard output or standard error of one process."""
 
     def __init__(self, name: str, services: RunServices, *, level: str) -> None:
         self._name, self._services = name, services
@@ -24,11 +24,11 @@ class Output:
 
     @property
     def tail(self) -> str:
-        """The end of the output, which often says why a process died."""
+        """The end of the output, which often shows why a process died."""
         return self._tail.decode(errors="replace").strip()
 
     def read(self, stream: Any) -> bool:
-        """Read what is there; False at the end of the stream."""
+        """Read the available output; False at the end of the stream."""
         try:
             piece = os.read(stream.fileno(), 1 << 16)
         except BlockingIOError:
@@ -57,11 +57,11 @@ class Output:
             text = f"{text[:MAX_LINE]}…"
         self._event(text)
         if self._full():
-            self._event(f"further output of {self._name} is left out")
+            self._event(f"output limit reached; further {self._name} is not stored")
 
     def _full(self) -> bool:
         return self._lines >= MAX_LINES or self._bytes >= MAX_BYTES
 
     def _event(self, text: str) -> None:
         level = logging.getLevelName(self._level)
-        self._services.tell("LOG", {"level": level, "logger": self._name, "message": text})
+        self._services.record_event("LOG", {"level": level, "logger": self._name, "message": text})

@@ -1,13 +1,13 @@
-"""Supervisor: a small process between the worker and one run, which ends the run when its worker can't.
+"""Supervisor: a small process between the worker and one run, which kills the run if its worker can't.
 
-    worker ──control──▶ supervisor ──fork──▶ the run's process ──▶ whatever that starts
+    worker ──control──▶ supervisor ──fork──▶ the run's process ──▶ its own child processes
        ▲                                          │
        └────────────────── services ──────────────┘
 
-Started as a script: it imports nothing of ours, so that it is there in milliseconds and no job's code runs in it. The
-worker tells it until when the lease is sure, and so does the worker's guardian, on the board. When that moment comes
-without news (the worker is stopped or swapped out), or the control channel closes (the worker is gone), it kills the
-run's group and every other descendant, and waits until none is left.
+It runs as a script and imports nothing of Holdfast, so it starts within milliseconds and executes no code of jobs. The
+worker tells it until when the lease is valid, and the worker's guardian does so in shared memory. If that time passes
+without a renewal (the worker is stopped or swapped out), or the control socket closes (the worker is gone), it kills
+the run's process group and every other descendant, and waits until none is left.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING or __package__:
     from holdfast.worker.shared_memory import RENEWED_UNTIL, SharedMemory
 else:
-    # Not from the package: to import it would take a quarter of a second.
+    # Import the file and not the package, which would take a quarter of a second.
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     from shared_memory import RENEWED_UNTIL, SharedMemory
 
     del sys.path[0]
 
-LOOK = 0.5  # select's clock stops in suspend, so it is never trusted for longer
+LONGEST_PAUSE = 0.5  # seconds; the clock of `select` stops in suspend, so longer waits could be far too long
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 _BOOT = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 class Lines:
-    """JSON values, one a line, out of the pieces in which they arrive."""
+    """Decodes JSON values, one per line, from the pieces in which they arrive."""
 
     def __init__(self) -> None:
         self._rest = b""
@@ -53,20 +53,25 @@ def line(value: dict[str, Any]) -> bytes:
 
 
 class Supervisor:
-    """Watches one process, the leader of its own group."""
+    """Watches one process, which leads its own process group."""
 
     def __init__(
-        self, control: socket.socket, pid: int, lines: Lines, told: list[dict[str, Any]], board: SharedMemory | None
+        self,
+        control: socket.socket,
+        pid: int,
+        lines: Lines,
+        received: list[dict[str, Any]],
+        memory: SharedMemory | None,
     ) -> None:
-        self._control, self._pid, self._lines, self._board = control, pid, lines, board
+        self._control, self._pid, self._lines, self._memory = control, pid, lines, memory
         self._until = self._last = self._margin = 0.0
         self._kill_at: float | None = None
-        self._why = "ended"
+        self._reason = "ended"
         self._status: int | None = None
-        self._heed(told)
+        self._handle(received)
 
     def watch(self) -> None:
-        """Return when the process has ended, or has to."""
+        """Return when the process has ended or must be killed."""
         woken, wake = socket.socketpair()
         woken.setblocking(False)
         wake.setblocking(False)
@@ -74,28 +79,29 @@ class Supervisor:
         signal.signal(signal.SIGCHLD, lambda number, frame: None)
         while self._reap() and self._status is None:
             now = time.clock_gettime(_BOOT)
-            until = self._sure_until()
+            until = self._valid_until()
             if now >= until:
-                self._why = "unrenewed"
+                self._reason = "unrenewed"
                 return
             if self._kill_at is not None and now >= self._kill_at:
-                self._why = "killed"
+                self._reason = "killed"
                 return
             soonest = min(until, self._kill_at if self._kill_at is not None else until)
-            readable, _, _ = select.select([self._control, woken], [], [], max(0.0, min(LOOK, soonest - now)))
+            pause = max(0.0, min(LONGEST_PAUSE, soonest - now))
+            readable, _, _ = select.select([self._control, woken], [], [], pause)
             if woken in readable:
                 woken.recv(4096)
-            if self._control in readable and not self._hear():
-                self._why = "orphaned"
+            if self._control in readable and not self._receive():
+                self._reason = "orphaned"
                 return
 
-    def _sure_until(self) -> float:
-        """Until when the lease is sure, less the time that it takes to kill."""
-        guarded = 0.0 if self._board is None else min(self._board[RENEWED_UNTIL], self._last)
+    def _valid_until(self) -> float:
+        """Return until when the lease is valid, minus the time that a kill takes."""
+        guarded = 0.0 if self._memory is None else min(self._memory[RENEWED_UNTIL], self._last)
         return max(self._until, guarded) - self._margin
 
     def end(self) -> None:
-        """Kill what is left of the group and of its descendants, wait until they are gone, and say so."""
+        """Kill all remaining processes of the group and its descendants, wait for them, and report to the worker."""
         pause = 0.001
         while self._reap():
             with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -107,29 +113,29 @@ class Supervisor:
             pause = min(pause * 2, 0.05)
         with contextlib.suppress(OSError):
             self._control.setblocking(True)
-            self._control.sendall(line({"gone": self._why, "status": self._status}))
+            self._control.sendall(line({"gone": self._reason, "status": self._status}))
 
-    def _hear(self) -> bool:
-        """What the worker says; False when it is gone."""
+    def _receive(self) -> bool:
+        """Handle the messages of the worker; False if it is gone."""
         try:
             piece = self._control.recv(65536)
         except ConnectionError:
             return False
-        self._heed(self._lines.feed(piece))
+        self._handle(self._lines.feed(piece))
         return piece != b""
 
-    def _heed(self, told: list[dict[str, Any]]) -> None:
-        for one in told:
-            if "until" in one:
-                self._until, self._last, self._margin = one["until"], one["last"], one["margin"]
-            elif self._kill_at is None or one["kill_in"] == 0:
-                self._kill_at = time.clock_gettime(_BOOT) + one["kill_in"]
-                if one["kill_in"] > 0:
+    def _handle(self, received: list[dict[str, Any]]) -> None:
+        for message in received:
+            if "until" in message:
+                self._until, self._last, self._margin = message["until"], message["last"], message["margin"]
+            elif self._kill_at is None or message["kill_in"] == 0:
+                self._kill_at = time.clock_gettime(_BOOT) + message["kill_in"]
+                if message["kill_in"] > 0:
                     with contextlib.suppress(ProcessLookupError):
                         os.killpg(self._pid, signal.SIGTERM)
 
     def _reap(self) -> bool:
-        """Bury the dead; whether anyone is left alive."""
+        """Collect the exit codes of ended children; False if no child is left."""
         with contextlib.suppress(ChildProcessError):
             while True:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -140,48 +146,48 @@ class Supervisor:
         return False
 
 
-def main(control_fd: int, services_fd: int, board_fd: int | None) -> None:
+def main(control_fd: int, services_fd: int, memory_fd: int | None) -> None:
     control, services = socket.socket(fileno=control_fd), socket.socket(fileno=services_fd)
     os.set_inheritable(control_fd, False)
     os.set_inheritable(services_fd, False)
-    board = None
-    if board_fd is not None:
-        board = SharedMemory(board_fd)
-        os.close(board_fd)
-    lines, told = Lines(), list[dict[str, Any]]()
-    while not told:
+    memory = None
+    if memory_fd is not None:
+        memory = SharedMemory(memory_fd)
+        os.close(memory_fd)
+    lines, received = Lines(), list[dict[str, Any]]()
+    while not received:
         piece = control.recv(65536)
         if not piece:
             return  # the worker is gone already
-        told = lines.feed(piece)
-    me = os.getpid()
+        received = lines.feed(piece)
+    own_pid = os.getpid()
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
     pid = os.fork()
     if pid == 0:
         os.setpgid(0, 0)
         control.close()
         _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != me:
+        if os.getppid() != own_pid:
             os._exit(1)
         _work(services)
-    with contextlib.suppress(OSError):  # both sides do it, so that neither has to wait for the other
+    with contextlib.suppress(OSError):  # both processes do this, so that neither has to wait for the other
         os.setpgid(pid, pid)
     services.close()
-    _let_go_of_output()
+    _close_output()
     control.sendall(line({"pid": pid}))
-    supervisor = Supervisor(control, pid, lines, told, board)
+    supervisor = Supervisor(control, pid, lines, received, memory)
     supervisor.watch()
     supervisor.end()
 
 
 def _work(services: socket.socket) -> None:
-    """The run's process: read where our code is, and become it."""
+    """Execute the run in the forked process: receive the start message, set the import path, and run the job."""
     try:
         signal.pthread_sigmask(signal.SIG_SETMASK, [])
-        lines, told = Lines(), list[dict[str, Any]]()
-        while not told:
-            told = lines.feed(services.recv(1 << 20) or b"null\n")
-        start = told[0]
+        lines, received = Lines(), list[dict[str, Any]]()
+        while not received:
+            received = lines.feed(services.recv(1 << 20) or b"null\n")
+        start = received[0]
         sys.path[:] = start["sys_path"]
         sys.argv[:] = start["sys_argv"]
         from holdfast.worker.isolation.child import main as work
@@ -194,15 +200,15 @@ def _work(services: socket.socket) -> None:
         os._exit(1)
 
 
-def _let_go_of_output() -> None:
-    """So that the worker sees the run's output end with the run."""
-    nowhere = os.open(os.devnull, os.O_RDWR)
+def _close_output() -> None:
+    """Redirect our own output to /dev/null, so that the worker sees the run's output end with the run."""
+    null = os.open(os.devnull, os.O_RDWR)
     for inherited in (0, 1, 2):
-        os.dup2(nowhere, inherited)
+        os.dup2(null, inherited)
 
 
 def _children() -> list[int]:
-    """Our own children, and those whose parents have died; empty where the system does not tell."""
+    """Return our children and adopted orphans; empty if the system can't list them."""
     try:
         with open(f"/proc/self/task/{os.getpid()}/children") as file:
             return [int(pid) for pid in file.read().split()]
@@ -211,7 +217,7 @@ def _children() -> list[int]:
 
 
 def _prctl(option: int, value: int) -> None:
-    """Linux only; elsewhere the group has to do."""
+    """Call prctl, on Linux only; other systems rely on the process group."""
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
 

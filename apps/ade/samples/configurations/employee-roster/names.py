@@ -1,4 +1,4 @@
-"""Names of people, brought to one form."""
+"""Names of people in one form."""
 
 from __future__ import annotations
 

@@ -117,40 +117,41 @@ rules.field(
     label="E-mail",
     detectors=[headers("e-mail | email | mail | email address"), matches(r"[^@\s]+@[^@\s]+\.[a-z]{2,}", score=0.6)],
     transforms=[lower],
-    validators=[pattern(r"[^@\s]+@[^@\s]+\.[a-z]{2,}", "is not an address")],
+    validators=[pattern(r"[^@\s]+@[^@\s]+\.[a-z]{2,}", "is not an e-mail address")],
 )
 
 
 @rules.detector("start_date")
-def lies_in_a_working_life(column: Column) -> float:
-    """A column of dates that says birth or leaving is another one."""
+def is_not_another_date(column: Column) -> float:
+    """A column with dates of birth or of leaving is not the start date."""
     title = column.title.lower()
     return -1.0 if any(word in title for word in ("birth", "geburt", "leav", "end", "austritt", "naissance")) else 0.0
 
 
 @rules.transform("name", blanks=True)
-def from_first_and_last(value: str | None, row: Row) -> str | None:
-    """One name, however many columns it was in."""
+def join_first_and_last(value: str | None, row: Row) -> str | None:
+    """Join first and last name where they are in separate columns."""
     parts = [str(part) for part in (row["first_name"], row["last_name"]) if part]
     return tidy_name(value or " ".join(parts)) or None
 
 
 @rules.transform("department", blanks=True)
-def from_the_section(value: str | None, row: Row) -> str | None:
-    """In a list by departments, the department stands in a row of its own above its people."""
+def take_from_section(value: str | None, row: Row) -> str | None:
+    """In a list grouped by department, a row above each group names the department."""
     return value or (row.section or "").partition(":")[2].strip() or row.section
 
 
 @rules.row
-def by_the_year(row: Row) -> None:
-    """A monthly salary is twelve to the year; the header says which it is."""
+def convert_monthly_salary(row: Row) -> None:
+    """Multiply a salary by twelve if its header says that it is monthly."""
     salary, header = row["annual_salary"], row.headers.get("annual_salary", "").lower()
     if isinstance(salary, Decimal) and any(word in header for word in ("month", "monat", "mensuel")):
         row["annual_salary"] = salary * 12
 
 
 @rules.check
-def started_in_our_time(row: Row) -> str | None:
-    """Nobody started before 1950 or will start after 2100."""
+def start_date_is_plausible(row: Row) -> str | None:
+    """Reject start dates before 1950 or after 2100."""
     start = row["start_date"]
-    return f"{start} is no day to start work" if isinstance(start, Day) and not 1950 <= start.year <= 2100 else None
+    is_plausible = not isinstance(start, Day) or 1950 <= start.year <= 2100
+    return None if is_plausible else f"{start} is not a plausible start date"

@@ -1,4 +1,4 @@
-"""Suppliers' invoices: one row per invoice, amounts that add up, no invoice twice."""
+"""Supplier invoices: one row per invoice, with amounts that add up and no duplicates."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ rules.field(
         one_of([*KNOWN, *CURRENCIES]),
     ],
     transforms=[upper],
-    validators=[pattern(r"[A-Z]{3}", "is not a currency")],
+    validators=[pattern(r"[A-Z]{3}", "is not a currency code")],
 )
 rules.field(
     "purchase_order",
@@ -143,27 +143,27 @@ rules.field(
 
 @rules.detector("vat")
 def is_not_a_rate(column: Column) -> float:
-    """A column of percentages is the rate, not the amount."""
+    """A column of percentages holds the tax rate, not the amount."""
     rates = sum("%" in sample for sample in column.texts)
-    named = bool(re.search(r"%|rate|satz|taux", column.title.lower()))
-    return -1.0 if column.unit == "%" or named or rates * 2 > max(1, len(column.texts)) else 0.0
+    is_named_rate = bool(re.search(r"%|rate|satz|taux", column.title.lower()))
+    return -1.0 if column.unit == "%" or is_named_rate or rates * 2 > max(1, len(column.texts)) else 0.0
 
 
 @rules.transform("currency", blanks=True)
-def from_the_header_or_the_amount(value: str | None, row: Row) -> str | None:
-    """A currency stands in its column, in the header of the amount, or before the amount itself."""
+def find_currency(value: str | None, row: Row) -> str | None:
+    """Take the currency from its column, from the header of the amount, or from the amount itself."""
     if value:
         return CURRENCIES.get(value, value)
     if unit := row.units.get("gross") or row.units.get("net"):
         return unit
-    said = str(row.raw.get("gross") or "")
-    found = next((code for sign, code in CURRENCIES.items() if sign in said), None)
-    return found or next((code for code in KNOWN if code in said), None)
+    amount = str(row.raw.get("gross") or "")
+    by_sign = next((code for sign, code in CURRENCIES.items() if sign in amount), None)
+    return by_sign or next((code for code in KNOWN if code in amount), None)
 
 
 @rules.transform("gross", blanks=True)
-def from_net_and_tax(value: Decimal | None, row: Row) -> Decimal | None:
-    """Where only net and tax are given, their sum is the gross amount."""
+def add_net_and_tax(value: Decimal | None, row: Row) -> Decimal | None:
+    """Compute the gross amount where only net and tax are given."""
     net, vat = row["net"], row["vat"]
     if value is None and isinstance(net, Decimal) and isinstance(vat, Decimal):
         return net + vat
@@ -172,7 +172,7 @@ def from_net_and_tax(value: Decimal | None, row: Row) -> Decimal | None:
 
 @rules.check
 def amounts_add_up(row: Row) -> str | None:
-    """Net and tax make gross, but for a cent of rounding."""
+    """Reject rows whose net and tax don't add up to gross, apart from rounding."""
     net, vat, gross = row["net"], row["vat"], row["gross"]
     if (
         isinstance(net, Decimal)
@@ -180,12 +180,13 @@ def amounts_add_up(row: Row) -> str | None:
         and isinstance(gross, Decimal)
         and abs(net + vat - gross) > 2 * CENT
     ):
-        return f"net {net} and tax {vat} make {net + vat}, not {gross}"
+        return f"net {net} and tax {vat} add up to {net + vat}, not {gross}"
     return None
 
 
 @rules.check
-def is_due_after_it_was_issued(row: Row) -> str | None:
-    """No invoice is due before its date."""
+def due_date_is_not_before_invoice_date(row: Row) -> str | None:
+    """Reject invoices that are due before their date."""
     issued, due = row["invoice_date"], row["due_date"]
-    return f"due on {due}, before its date {issued}" if issued and due and str(due) < str(issued) else None
+    is_early = issued and due and str(due) < str(issued)
+    return f"the due date {due} is before the invoice date {issued}" if is_early else None

@@ -1,4 +1,4 @@
-"""`manage.py holdfast …`: the command line of Holdfast in a project that is set up."""
+"""`manage.py holdfast …`: Holdfast's command line in a Django project."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from holdfast.cli.main import main
 
 
 class Command(BaseCommand):  # type: ignore[misc]
-    help = "The command line of Holdfast: worker, submit, runs, top … See manage.py holdfast --help."
+    help = "Run a command of Holdfast, such as worker, submit, runs or top. See manage.py holdfast --help."
 
     def run_from_argv(self, argv: list[str]) -> None:
         main(argv[2:], prog_name="manage.py holdfast")

@@ -1,8 +1,8 @@
--- The tables on PostgreSQL. A later migration is added below: `-- version: 2`, and its statements with a line `go` between
--- two of them.
+-- The tables on PostgreSQL. Add a later migration at the end: a line `-- version: 2`, and its statements, separated by
+-- lines `go`.
 
 -- version: 1
--- A submission. Inserted once, never updated.
+-- A submitted run. Inserted once, never updated.
 create table holdfast_runs (
     id text collate "C" not null primary key,
     job text collate "C" not null,
@@ -15,19 +15,19 @@ create table holdfast_runs (
     idempotency_key text,
     again_of text collate "C",
     created_at timestamptz not null,
-    -- Where a run comes from: a build, a slot, a pipeline's stage or segment, another run; and the runs that it
-    -- needed.
+    -- Where the run comes from: a build, a slot, a stage or segment of a pipeline, or another run; and its
+    -- dependencies.
     kind text collate "C",
     parent_id text collate "C",
     stage text collate "C",
     segment text collate "C",
-    needed text,
-    -- Kept for ever: no retention removes it.
-    audit integer not null default 0,
-    -- Where whoever submitted the run stood in a trace, so that the run goes on from there.
-    trace text,
-    -- How the run depends on each run in `needed`, so that one like it can wait as it did.
-    dependencies text,
+    depends_on text,
+    -- 1 if retention never deletes the run.
+    keep_forever integer not null default 0,
+    -- The submitter's span, so that the run continues its trace.
+    traceparent text,
+    -- How the run depends on each run in `depends_on`, so that running it again can wait in the same way.
+    dependency_terms text,
     -- How many runs may hold the run's key at once. Neither this nor the key ever changes.
     key_limit integer not null default 1
 )
@@ -42,8 +42,8 @@ create index holdfast_ix_runs_again on holdfast_runs (again_of) where again_of i
 go
 create index holdfast_ix_runs_pipelines on holdfast_runs (id) where kind = 'pipeline'
 go
--- Runs that needed others, by which the uses of a build are counted; the runs that need nothing are not in it.
-create index holdfast_ix_runs_needed on holdfast_runs (id) where needed is not null
+-- Runs with dependencies, to count the uses of a build.
+create index holdfast_ix_runs_depends_on on holdfast_runs (id) where depends_on is not null
 go
 create function holdfast_refuse_key_change() returns trigger language plpgsql as $$
 begin
@@ -54,78 +54,79 @@ go
 create trigger holdfast_tr_runs_key before update of id, run_key, key_limit on holdfast_runs
 for each row execute function holdfast_refuse_key_change()
 go
--- A run that can't start yet, and why. One row a run.
+-- A run that can't start yet, and why. One row per run.
 create table holdfast_waits (
     run_id text collate "C" not null primary key,
     job text collate "C" not null,
     queue text collate "C" not null,
     rank integer not null,
     run_key text collate "C",
+    claim integer not null,
     attempt integer not null,
-    tries integer not null,
     takeovers integer not null,
-    missing integer not null,
+    dependencies_left integer not null,
     due_at timestamptz,
-    because text,
-    look integer not null,
-    since_at timestamptz not null,
-    -- How many runs may hold the key at once; how many of its needs may still end badly (null: any); what an
-    -- orchestrator has to do for it before it can go on; which start of its rate is set aside for it.
+    reason text,
+    unchecked integer not null,
+    entered_at timestamptz not null,
+    -- How many runs may hold the key at once; how many more dependencies may fail (null: any number); what an
+    -- orchestrator has to do before the run can continue; which start of its rate is reserved for it.
     key_limit integer not null default 1,
-    spare integer,
-    errand text collate "C",
-    reserved bigint
+    failures_allowed integer,
+    pending_action text collate "C",
+    rate_turn bigint
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000, fillfactor = 80)
 go
-create index holdfast_ix_waits_look on holdfast_waits (run_id) where look = 1
+create index holdfast_ix_waits_unchecked on holdfast_waits (run_id) where unchecked = 1
 go
 create index holdfast_ix_waits_due on holdfast_waits (due_at) where due_at is not null
 go
-create index holdfast_ix_waits_turn on holdfast_waits (run_key, due_at, run_id) where run_key is not null and missing = 0
+create index holdfast_ix_waits_turn on holdfast_waits (run_key, due_at, run_id) where run_key is not null and dependencies_left = 0
 go
-create index holdfast_ix_waits_errand on holdfast_waits (run_id) where errand is not null and missing <= 0
+create index holdfast_ix_waits_pending_action on holdfast_waits (run_id) where pending_action is not null and dependencies_left <= 0
 go
--- Runs of slots that wait, for the view holdfast_schedule_slots. The key of a slot's run is 'schedule:' and the name of its job.
+-- Waiting runs of slots, for the view holdfast_slot_view. The key of a slot's run is 'schedule:' and the name of its job.
 create index holdfast_ix_waits_slots on holdfast_waits (run_id) where run_key >= 'schedule:' and run_key < 'schedule;'
 go
--- This run needs that one to have ended.
-create table holdfast_needs (
-    needed text collate "C" not null,
+-- The run `run_id` waits until the run `depends_on` has ended.
+create table holdfast_dependencies (
+    depends_on text collate "C" not null,
     run_id text collate "C" not null,
     must_succeed integer not null,
-    primary key (needed, run_id)
+    primary key (depends_on, run_id)
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000, fillfactor = 80)
 go
-create index holdfast_ix_needs_run on holdfast_needs (run_id)
+create index holdfast_ix_dependencies_run on holdfast_dependencies (run_id)
 go
--- A run that may be claimed now. Narrow and short; rank is minus the priority.
+-- A run that may be claimed now. The table is small and has few columns; rank is the negative priority.
 create table holdfast_ready (
     run_id text collate "C" not null primary key,
     job text collate "C" not null,
     queue text collate "C" not null,
     rank integer not null,
     run_key text collate "C",
+    claim integer not null,
     attempt integer not null,
-    tries integer not null,
     takeovers integer not null,
     key_limit integer not null default 1,
-    number integer not null default 1,
-    reserved bigint
+    key_number integer not null default 1,
+    rate_turn bigint
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000, fillfactor = 80)
 go
 create index holdfast_ix_ready_order on holdfast_ready (queue, rank, run_id)
 go
 create index holdfast_ix_ready_age on holdfast_ready (queue, run_id) where rank <> 0
 go
--- A running run. A second lease on a key is refused here. Few rows, renewed often: the fewer indexes the better.
+-- A running run. A unique index refuses a second lease with the same key lock. The rows are few and renewed often, so the
+-- table has few indexes.
 create table holdfast_leases (
     run_id text collate "C" not null primary key,
     job text collate "C" not null,
     queue text collate "C" not null,
     rank integer not null,
     run_key text collate "C",
+    claim integer not null,
     attempt integer not null,
-    tries integer not null,
     takeovers integer not null,
     holder text collate "C" not null,
     started_at timestamptz not null,
@@ -133,26 +134,26 @@ create table holdfast_leases (
     deadline_at timestamptz,
     cancel_requested_at timestamptz,
     cancel_reason text,
-    -- Which of the key's holds the run has, and which of its queue's places.
+    -- Which lock of its key the run has, and which concurrency permit of its queue.
     key_limit integer not null default 1,
-    number integer not null default 1 check (number between 1 and key_limit),
-    place integer,
+    key_number integer not null default 1 check (key_number between 1 and key_limit),
+    permit integer,
     -- When an orchestrator first saw the lease expired; null again after each renewal.
     expired_seen_at timestamptz
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000, fillfactor = 80)
 go
-create unique index holdfast_ix_leases_key on holdfast_leases (run_key, number) where run_key is not null
+create unique index holdfast_ix_leases_key on holdfast_leases (run_key, key_number) where run_key is not null
 go
-create unique index holdfast_ix_leases_place on holdfast_leases (queue, place) where place is not null
+create unique index holdfast_ix_leases_permit on holdfast_leases (queue, permit) where permit is not null
 go
-create trigger holdfast_tr_leases_final before update of run_id, run_key, key_limit, number on holdfast_leases
+create trigger holdfast_tr_leases_final before update of run_id, run_key, key_limit, key_number on holdfast_leases
 for each row execute function holdfast_refuse_key_change()
 go
--- A lease has the key and the key limit of its run. With the unique index on (key, number), and numbers no higher than
--- the limit, no more runs of a key can be running than its limit says, whoever writes the lease.
+-- A lease has the key and the key limit of its run. Together with the unique index on (run_key, key_number), and numbers
+-- up to the limit, this guarantees that no more runs of a key are running than its limit allows.
 create function holdfast_check_leases() returns trigger language plpgsql as $$
 begin
-    -- A subquery for each lease: whatever the planner knows of the tables, it reads runs by their primary key.
+    -- Use a subquery for each lease: then the planner always reads runs by their primary key.
     if exists (
         select from started as l
         where not coalesce((select r.run_key is not distinct from l.run_key and r.key_limit = l.key_limit from holdfast_runs as r where r.id = l.run_id), false)
@@ -174,8 +175,8 @@ create table holdfast_outcomes (
     failure_type text,
     error text,
     result text,
+    claim integer not null,
     attempt integer not null,
-    tries integer not null,
     takeovers integer not null,
     holder text collate "C",
     started_at timestamptz,
@@ -184,17 +185,17 @@ create table holdfast_outcomes (
 go
 create index holdfast_ix_outcomes_finished on holdfast_outcomes (state, finished_at)
 go
--- Open while a transaction may delete outcomes (retention); no committed row ever stands here.
-create table holdfast_gates (
+-- Has a row while a retention transaction may delete outcomes; the row is never committed.
+create table holdfast_retention_gate (
     id text collate "C" not null primary key
 )
 go
 create function holdfast_refuse_outcome_change() returns trigger language plpgsql as $$
 begin
-    if tg_op = 'DELETE' and exists (select from holdfast_gates) then
+    if tg_op = 'DELETE' and exists (select from holdfast_retention_gate) then
         return old;
     end if;
-    raise exception 'an outcome never changes, and is never deleted but by retention';
+    raise exception 'an outcome never changes, and only retention deletes it';
 end
 $$
 go
@@ -204,25 +205,25 @@ go
 create trigger holdfast_tr_outcomes_truncate before truncate on holdfast_outcomes
 for each statement execute function holdfast_refuse_outcome_change()
 go
--- The runs whose turn it is for a key; open (null) between two turns.
-create table holdfast_holds (
+-- The runs that hold a key; run_id is null while the lock is open.
+create table holdfast_key_locks (
     run_key text collate "C" not null,
-    number integer not null,
+    key_number integer not null,
     run_id text collate "C",
-    primary key (run_key, number)
+    primary key (run_key, key_number)
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000, fillfactor = 80)
 go
-create index holdfast_ix_holds_open on holdfast_holds (run_key, number) where run_id is null
+create index holdfast_ix_key_locks_open on holdfast_key_locks (run_key, key_number) where run_id is null
 go
-create unique index holdfast_ix_holds_run on holdfast_holds (run_id) where run_id is not null
+create unique index holdfast_ix_key_locks_run on holdfast_key_locks (run_id) where run_id is not null
 go
--- Limits and pauses.
+-- Limits and pauses of queues.
 create table holdfast_queues (
     name text collate "C" not null primary key,
     paused_at timestamptz,
     note text,
-    -- How many runs may be queued or running, and from when on each is counted; how many may run at once; what the
-    -- code last said of both; version grows with each submission that counts.
+    -- How many runs may be queued or running, and since when they are counted; how many may run at once; the limits
+    -- last declared in code; version grows with each counted submission.
     max_queued integer,
     counted_at timestamptz,
     concurrency integer,
@@ -230,38 +231,38 @@ create table holdfast_queues (
     version integer not null default 0
 )
 go
--- One row a run of a bounded queue that has not ended.
-create table holdfast_seats (
+-- One row for each unfinished run of a bounded queue.
+create table holdfast_queue_capacity (
     run_id text collate "C" not null,
     queue text collate "C" not null,
     primary key (run_id)
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000, fillfactor = 80)
 go
-create index holdfast_ix_seats_queue on holdfast_seats (queue)
+create index holdfast_ix_queue_capacity_queue on holdfast_queue_capacity (queue)
 go
--- An outcome gives the seat back.
-create function holdfast_leave_seats() returns trigger language plpgsql as $$
+-- An outcome frees the capacity that its run used.
+create function holdfast_free_capacity() returns trigger language plpgsql as $$
 begin
-    delete from holdfast_seats as s using ended as e where s.run_id = e.run_id;
+    delete from holdfast_queue_capacity as s using ended as e where s.run_id = e.run_id;
     return null;
 end
 $$
 go
-create trigger holdfast_tr_outcomes_seat after insert on holdfast_outcomes
-referencing new table as ended for each statement execute function holdfast_leave_seats()
+create trigger holdfast_tr_outcomes_capacity after insert on holdfast_outcomes
+referencing new table as ended for each statement execute function holdfast_free_capacity()
 go
--- The run that was last submitted as the only one of its kind.
-create table holdfast_uniques (
+-- The run that was last submitted as unique, for each key or arguments.
+create table holdfast_unique_runs (
     job text collate "C" not null,
     digest text collate "C" not null,
     run_id text collate "C" not null,
     primary key (job, digest)
 )
 go
-create index holdfast_ix_uniques_run on holdfast_uniques (run_id)
+create index holdfast_ix_unique_runs_run on holdfast_unique_runs (run_id)
 go
--- The starts that a rate allows in one period: when each was last made, and as the how-manieth of all. Number 0 stands
--- for the rate: how many starts have been made or set aside, and when it may be forgotten.
+-- The starts that a rate allows in one period: when each was last used, and its turn among all starts. Row 0 is for the
+-- whole rate: how many starts were used or reserved, and when the rate may be deleted.
 create table holdfast_rates (
     name text collate "C" not null,
     number integer not null,
@@ -272,22 +273,22 @@ create table holdfast_rates (
 go
 create index holdfast_ix_rates_idle on holdfast_rates (started_at) where number = 0
 go
--- What is made once: the run that makes it, for whoever asks.
+-- A build, and the run that makes it.
 create table holdfast_builds (
     job text collate "C" not null,
     scope text collate "C" not null,
     fingerprint text collate "C" not null,
     run_id text collate "C" not null,
     stale_at timestamptz,
-    because text,
-    since_at timestamptz not null,
+    reason text,
+    created_at timestamptz not null,
     primary key (job, scope, fingerprint)
 )
 go
 create index holdfast_ix_builds_run on holdfast_builds (run_id)
 go
--- Builds that a run needs and that an orchestrator has yet to get or create.
-create table holdfast_asks (
+-- Builds that a run depends on and that an orchestrator has not got or created yet.
+create table holdfast_build_requests (
     run_id text collate "C" not null,
     number integer not null,
     job text collate "C" not null,
@@ -298,69 +299,69 @@ create table holdfast_asks (
     primary key (run_id, number)
 )
 go
--- A finished step of a run: not done again on a later attempt.
+-- A finished step of a run, which a later attempt does not do again.
 create table holdfast_steps (
     run_id text collate "C" not null,
     name text collate "C" not null,
     result text not null,
-    attempt integer not null,
-    tries integer not null,
+    claim integer not null,
+    attempts integer not null,
     started_at timestamptz not null,
     finished_at timestamptz not null,
-    -- The how-manieth step of its attempt: the order in which steps were remembered.
+    -- The position of the step in its claim, in the order of writing.
     number integer not null default 0,
     primary key (run_id, name)
 )
 go
-create index holdfast_ix_steps_order on holdfast_steps (run_id, attempt, number)
+create index holdfast_ix_steps_order on holdfast_steps (run_id, claim, number)
 go
--- A step that a job has forgotten: it was done, and is done again when its name is used next.
-create table holdfast_forgotten (
+-- A step whose stored result a job has deleted: it is done again when its name is used next.
+create table holdfast_forgotten_steps (
     run_id text collate "C" not null,
     name text collate "C" not null,
-    attempt integer not null,
-    tries integer not null,
+    claim integer not null,
+    attempts integer not null,
     started_at timestamptz not null,
     finished_at timestamptz not null,
     number integer not null,
-    primary key (run_id, attempt, number)
+    primary key (run_id, claim, number)
 )
 go
--- What happened, beyond what the other tables already prove.
+-- Events that can't be derived from the other tables.
 create table holdfast_events (
     id bigint generated always as identity primary key,
     run_id text collate "C",
     kind text not null,
-    attempt integer,
+    claim integer,
     data text not null,
     happened_at timestamptz not null,
-    -- The transaction that wrote an event: numbers are given before the commit, so only this says what may still
-    -- come.
+    -- The transaction that wrote the event. Numbers are assigned before the commit, so only this tells which events
+    -- may still appear.
     tx bigint not null default (cast(cast(pg_current_xact_id() as text) as bigint))
 )
 go
 create index holdfast_ix_events_run on holdfast_events (run_id, id)
 go
--- What was done by hand, for whoever asks who did it.
-create index holdfast_ix_events_operated on holdfast_events (id) where kind = 'OPERATED'
+-- Actions of operators, for the audit log.
+create index holdfast_ix_events_operator on holdfast_events (id) where kind = 'OPERATOR_ACTION'
 go
 create index holdfast_ix_events_tx on holdfast_events (tx, id)
 go
--- What was made: where, by which run, and what it must look like.
+-- Artifacts: their folders, runs, sizes and checksums.
 create table holdfast_artifacts (
-    place text collate "C" not null,
+    folder text collate "C" not null,
     run_id text collate "C" not null,
     name text collate "C" not null,
-    attempt integer not null,
+    claim integer not null,
     size bigint not null,
     sha256 text collate "C" not null,
-    made_at timestamptz not null,
-    primary key (place, name)
+    created_at timestamptz not null,
+    primary key (folder, name)
 )
 go
 create index holdfast_ix_artifacts_run on holdfast_artifacts (run_id)
 go
--- Who is alive. An exclusive name is held by one worker at a time.
+-- Workers. Only one worker at a time has an exclusive name.
 create table holdfast_workers (
     id text collate "C" not null primary key,
     host text not null,
@@ -371,38 +372,38 @@ create table holdfast_workers (
     concurrency integer not null,
     exclusive text,
     started_at timestamptz not null,
-    seen_at timestamptz not null,
+    last_seen_at timestamptz not null,
     expires_at timestamptz not null,
     stopping integer not null,
-    -- When someone asked the worker to claim no more, finish what it has and end.
-    drain_at timestamptz
+    -- When someone asked the worker to claim no more runs, finish those it has, and end.
+    drain_requested_at timestamptz
 )
 go
 create unique index holdfast_ix_workers_exclusive on holdfast_workers (exclusive) where exclusive is not null
 go
--- What is to start when; every slot up to considered_at has been decided.
+-- Schedules; every slot up to evaluated_at is decided.
 create table holdfast_schedules (
     name text collate "C" not null,
     spec text not null,
-    considered_at timestamptz not null,
+    evaluated_at timestamptz not null,
     paused_at timestamptz,
     note text,
-    seen_at timestamptz not null,
+    last_seen_at timestamptz not null,
     primary key (name)
 )
 go
--- One due time of a schedule: the run that has it, or why none has.
+-- One due time of a schedule: its run, or the reason why it has none.
 create table holdfast_slots (
     job varchar(128) collate "C" not null,
     slot_at timestamptz not null,
     state text collate "C" not null,
     run_id text collate "C",
-    because text,
-    into_at timestamptz,
+    reason text,
+    coalesced_at timestamptz,
     manual integer not null,
     claimed_at timestamptz not null,
-    -- The worker that claimed the slot. For a slot that was triggered by hand it is the live worker that is to run
-    -- it.
+    -- The worker that claimed the slot. For a slot that was triggered by hand, the live worker that is expected to
+    -- run it.
     claimed_by text collate "C",
     primary key (job, slot_at)
 )
@@ -411,31 +412,31 @@ create index holdfast_ix_slots_run on holdfast_slots (run_id) where run_id is no
 go
 create index holdfast_ix_slots_claimed on holdfast_slots (claimed_at, run_id)
 go
--- A run that ended badly and whose children are yet to be stopped.
-create table holdfast_stops (
+-- A run that did not succeed and whose children are still to be cancelled.
+create table holdfast_child_cancellations (
     parent_id text collate "C" not null,
-    because text not null,
-    since_at timestamptz not null,
+    reason text not null,
+    created_at timestamptz not null,
     primary key (parent_id)
 )
 go
--- What ended in a span of time, counted: how many, how long they waited and ran (histograms as JSON). `grain` is the
--- length of the span in minutes, 0 for all time; a row of job `*` and queue `*` is about all of them.
-create table holdfast_tallies (
+-- Counts of the runs that ended in an interval, and how long they waited and ran (histograms as JSON). `grain` is the
+-- length of the interval in minutes, 0 for all time; the row of job `*` and queue `*` covers all runs.
+create table holdfast_rollups (
     grain integer not null,
     job text collate "C" not null,
     queue text collate "C" not null,
-    since_at timestamptz not null,
+    bucket_at timestamptz not null,
     state text collate "C" not null,
     runs bigint not null,
     waited text not null,
     ran text not null,
-    primary key (grain, job, queue, since_at, state)
+    primary key (grain, job, queue, bucket_at, state)
 )
 go
-create index holdfast_ix_tallies_since on holdfast_tallies (grain, since_at)
+create index holdfast_ix_rollups_bucket on holdfast_rollups (grain, bucket_at)
 go
--- What no row proves, counted: lost leases, takeovers, refused submissions, missed slots; these only grow.
+-- Counts of things that leave no row: lost leases, takeovers, refused submissions, missed slots. They only grow.
 create table holdfast_counters (
     name text collate "C" not null,
     label text collate "C" not null,
@@ -443,15 +444,15 @@ create table holdfast_counters (
     primary key (name, label)
 )
 go
--- How far something has been done that is done piece by piece, by whoever comes first.
-create table holdfast_marks (
+-- Up to when a task has been done that any process may continue.
+create table holdfast_watermarks (
     name text collate "C" not null,
     done_at timestamptz not null,
     primary key (name)
 )
 go
--- How much waited and ran at some moment of a minute, and for how many seconds the oldest had been ready.
-create table holdfast_samples (
+-- How many runs waited and ran at one moment of each minute, and for how many seconds the oldest had been ready.
+create table holdfast_gauges (
     minute_at timestamptz not null,
     waiting bigint not null,
     running bigint not null,
@@ -459,20 +460,20 @@ create table holdfast_samples (
     primary key (minute_at)
 )
 go
--- Who may look and steer: a token's or a session's digest, never the secret itself.
-create table holdfast_passes (
+-- Tokens and sessions: only digests, never the secrets.
+create table holdfast_tokens (
     digest text collate "C" not null,
     name text collate "C" not null,
     role text collate "C" not null check (role in ('viewer', 'operator', 'admin')),
     kind text collate "C" not null check (kind in ('token', 'session')),
-    made_at timestamptz not null,
+    created_at timestamptz not null,
     expires_at timestamptz,
     primary key (digest)
 )
 go
-create unique index holdfast_ix_passes_name on holdfast_passes (name) where kind = 'token'
+create unique index holdfast_ix_tokens_name on holdfast_tokens (name) where kind = 'token'
 go
--- The text as JSON; null if it can't be decoded: no JSON, or with a character that PostgreSQL's texts can't hold.
+-- Return a text as JSON; null if it is not JSON or has a character that PostgreSQL can't store.
 create function holdfast_json(stored text) returns json language plpgsql immutable as $$
 begin
     perform cast(stored as jsonb);
@@ -483,7 +484,7 @@ exception
 end
 $$
 go
--- An argument of a run as text, 'null' if there is none; null if the stored arguments can't be decoded.
+-- Return an argument of a run as text, 'null' if it is missing; null if the stored arguments can't be decoded.
 create function holdfast_argument(stored text, kind text, path text[]) returns text language plpgsql immutable as $$
 begin
     return coalesce(
@@ -496,8 +497,8 @@ exception
 end
 $$
 go
--- The familiar picture.
-create view holdfast_run as
+-- Each run with its state, its lease and its outcome.
+create view holdfast_run_view as
 select
     r.id,
     r.job,
@@ -512,8 +513,8 @@ select
     r.parent_id,
     r.stage,
     r.segment,
-    r.needed,
-    r.audit,
+    r.depends_on,
+    r.keep_forever,
     r.created_at,
     coalesce(o.state, case when l.run_id is not null then 'running' else 'queued' end) as state,
     case
@@ -522,8 +523,8 @@ select
         when y.run_id is not null then 'ready'
         when w.run_id is not null then 'waits'
     end as place,
+    coalesce(o.claim, l.claim, y.claim, w.claim) as claim,
     coalesce(o.attempt, l.attempt, y.attempt, w.attempt) as attempt,
-    coalesce(o.tries, l.tries, y.tries, w.tries) as tries,
     coalesce(o.takeovers, l.takeovers, y.takeovers, w.takeovers) as takeovers,
     coalesce(o.holder, l.holder) as holder,
     coalesce(o.started_at, l.started_at) as started_at,
@@ -532,9 +533,9 @@ select
     l.deadline_at,
     l.cancel_requested_at,
     w.due_at,
-    w.because,
-    w.missing,
-    w.errand,
+    w.reason,
+    w.dependencies_left,
+    w.pending_action,
     o.failure_type,
     o.error,
     o.result
@@ -545,7 +546,7 @@ left join holdfast_ready as y on y.run_id = r.id
 left join holdfast_waits as w on w.run_id = r.id
 go
 -- Each build with the run that makes it.
-create view holdfast_build as
+create view holdfast_build_view as
 select
     b.job,
     b.scope,
@@ -559,20 +560,20 @@ select
         else v.state
     end as state,
     b.stale_at,
-    b.because,
-    b.since_at,
+    b.reason,
+    b.created_at,
     v.holder,
     v.started_at,
     v.finished_at,
     v.failure_type,
     v.error,
     v.result,
-    (select count(*) from holdfast_needs as n where n.needed = b.run_id) as waiting
+    (select count(*) from holdfast_dependencies as n where n.depends_on = b.run_id) as waiting
 from holdfast_builds as b
-left join holdfast_run as v on v.id = b.run_id
+left join holdfast_run_view as v on v.id = b.run_id
 go
 -- Recorded events, for any SQL client.
-create view holdfast_event as
+create view holdfast_event_view as
 select
     e.id,
     e.run_id,
@@ -581,9 +582,9 @@ select
     e.data
 from holdfast_events as e
 go
--- Slots and their outcomes, for any SQL client. Each outcome is a constant of a branch of its own: a condition on the
--- outcome leaves only the branches that can have it.
-create view holdfast_schedule_slots as
+-- Slots and their outcomes, for any SQL client. Each outcome is a constant in its own branch, so a condition on the
+-- outcome reads only the branches that can have it.
+create view holdfast_slot_view as
 select
     s.job as job_name,
     s.slot_at as scheduled_for,
@@ -662,7 +663,7 @@ select
     cast(null as text) as error
 from (
     select run_id
-    from holdfast_holds
+    from holdfast_key_locks
     where run_key >= 'schedule:' and run_key < 'schedule;' and run_id is not null
     union
     select run_id
@@ -684,7 +685,7 @@ select
     cast(null as timestamptz) as started_at,
     cast(null as timestamptz) as finished_at,
     cast(null as varchar(128)) as worker,
-    s.because as error
+    s.reason as error
 from holdfast_slots as s
 where s.state = 'skipped'
 union all
@@ -699,7 +700,7 @@ select
     cast(null as timestamptz) as started_at,
     cast(null as timestamptz) as finished_at,
     cast(null as varchar(128)) as worker,
-    s.because as error
+    s.reason as error
 from holdfast_slots as s
 where s.state = 'missed'
 union all
@@ -714,6 +715,6 @@ select
     cast(null as timestamptz) as started_at,
     cast(null as timestamptz) as finished_at,
     cast(null as varchar(128)) as worker,
-    s.because as error
+    s.reason as error
 from holdfast_slots as s
 where s.state = 'coalesced'

@@ -1,9 +1,9 @@
--- The tables on SQL Server. A later migration is added below: `-- version: 2`, and its statements with a line `go` between
--- two of them.
--- Ids and names compare by their code points, whatever the database's collation, as on the other databases.
+-- The tables on SQL Server. Add a later migration at the end: a line `-- version: 2`, and its statements, separated by
+-- lines `go`.
+-- Ids and names are compared by code point, whatever the database's collation, as on the other databases.
 
 -- version: 1
--- A submission. Inserted once, never updated.
+-- A submitted run. Inserted once, never updated.
 create table holdfast_runs (
     id varchar(26) collate latin1_general_100_bin2 not null primary key,
     job nvarchar(200) collate latin1_general_100_bin2 not null,
@@ -16,25 +16,25 @@ create table holdfast_runs (
     idempotency_key nvarchar(200) collate latin1_general_100_bin2 null,
     again_of varchar(26) collate latin1_general_100_bin2 null,
     created_at datetime2(6) not null,
-    -- Where a run comes from: a build, a slot, a pipeline's stage or segment, another run; and the runs that it
-    -- needed.
+    -- Where the run comes from: a build, a slot, a stage or segment of a pipeline, or another run; and its
+    -- dependencies.
     kind nvarchar(200) collate latin1_general_100_bin2 null,
     parent_id varchar(26) collate latin1_general_100_bin2 null,
     stage nvarchar(200) collate latin1_general_100_bin2 null,
     segment nvarchar(200) collate latin1_general_100_bin2 null,
-    needed nvarchar(max) null,
-    -- Kept for ever: no retention removes it.
-    audit int not null default 0,
-    -- Where whoever submitted the run stood in a trace, so that the run goes on from there.
-    trace nvarchar(200) collate latin1_general_100_bin2 null,
-    -- How the run depends on each run in `needed`, so that one like it can wait as it did.
-    dependencies nvarchar(max) null,
+    depends_on nvarchar(max) null,
+    -- 1 if retention never deletes the run.
+    keep_forever int not null default 0,
+    -- The submitter's span, so that the run continues its trace.
+    traceparent nvarchar(200) collate latin1_general_100_bin2 null,
+    -- How the run depends on each run in `depends_on`, so that running it again can wait in the same way.
+    dependency_terms nvarchar(max) null,
     -- How many runs may hold the run's key at once. Neither this nor the key ever changes.
     key_limit int not null default 1,
-    -- What the run was submitted with, once more: a change of its id, its key or its key_limit alone is refused. No
-    -- trigger says so: an update with OUTPUT (lock_ended) can't have one.
+    -- A copy of the submitted values, so that a change of only the id, the key or the key_limit is refused. A trigger
+    -- is not possible: an update with OUTPUT (lock_ended) can't have one.
     key_submitted nvarchar(450) collate latin1_general_100_bin2 null,
-    -- The key as the foreign key of a lease compares it: that compares no null, so no key is an empty one.
+    -- The key for the foreign key of a lease, which does not compare nulls: an empty text if there is no key.
     locked as isnull(run_key, N'') persisted,
     constraint holdfast_ck_runs_key
     check (key_submitted = concat(id, N'|', key_limit, N'|', run_key))
@@ -50,85 +50,86 @@ create index holdfast_ix_runs_again on holdfast_runs (again_of) where again_of i
 go
 create index holdfast_ix_runs_pipelines on holdfast_runs (id) where kind = 'pipeline'
 go
--- Runs that needed others, by which the uses of a build are counted; the runs that need nothing are not in it.
-create index holdfast_ix_runs_needed on holdfast_runs (id) where needed is not null
+-- Runs with dependencies, to count the uses of a build.
+create index holdfast_ix_runs_depends_on on holdfast_runs (id) where depends_on is not null
 go
 create unique index holdfast_ix_runs_locked on holdfast_runs (id, locked, key_limit)
 go
--- A run that can't start yet, and why. One row a run.
+-- A run that can't start yet, and why. One row per run.
 create table holdfast_waits (
     run_id varchar(26) collate latin1_general_100_bin2 not null primary key,
     job nvarchar(200) collate latin1_general_100_bin2 not null,
     queue nvarchar(200) collate latin1_general_100_bin2 not null,
     rank int not null,
     run_key nvarchar(400) collate latin1_general_100_bin2 null,
+    claim int not null,
     attempt int not null,
-    tries int not null,
     takeovers int not null,
-    missing int not null,
+    dependencies_left int not null,
     due_at datetime2(6) null,
-    because nvarchar(max) null,
-    look int not null,
-    since_at datetime2(6) not null,
-    -- How many runs may hold the key at once; how many of its needs may still end badly (null: any); what an
-    -- orchestrator has to do for it before it can go on; which start of its rate is set aside for it.
+    reason nvarchar(max) null,
+    unchecked int not null,
+    entered_at datetime2(6) not null,
+    -- How many runs may hold the key at once; how many more dependencies may fail (null: any number); what an
+    -- orchestrator has to do before the run can continue; which start of its rate is reserved for it.
     key_limit int not null default 1,
-    spare int null,
-    errand nvarchar(200) collate latin1_general_100_bin2 null,
-    reserved bigint null
+    failures_allowed int null,
+    pending_action nvarchar(200) collate latin1_general_100_bin2 null,
+    rate_turn bigint null
 )
 go
-create index holdfast_ix_waits_look on holdfast_waits (run_id) where look = 1
+create index holdfast_ix_waits_unchecked on holdfast_waits (run_id) where unchecked = 1
 go
-create index holdfast_ix_waits_due on holdfast_waits (due_at) include (missing) where due_at is not null
+create index holdfast_ix_waits_due on holdfast_waits (due_at) include (dependencies_left) where due_at is not null
 go
--- By look too: what is yet to be looked at may not be committed yet, and no orchestrator should wait for it.
-create index holdfast_ix_waits_turn on holdfast_waits (run_key, look, run_id) include (due_at, missing)
-where run_key is not null and missing = 0
+-- Includes `unchecked`: an unchecked row may not be committed yet, and no orchestrator should wait for it.
+create index holdfast_ix_waits_turn on holdfast_waits (run_key, unchecked, run_id) include (due_at, dependencies_left)
+where run_key is not null and dependencies_left = 0
 go
-create index holdfast_ix_waits_errand on holdfast_waits (run_id) where errand is not null and missing <= 0
+create index holdfast_ix_waits_pending_action on holdfast_waits (run_id) where pending_action is not null and dependencies_left <= 0
 go
--- Runs of slots that wait, for the view holdfast_schedule_slots. The key of a slot's run is 'schedule:' and the name of its job.
+-- Waiting runs of slots, for the view holdfast_slot_view. The key of a slot's run is 'schedule:' and the name of its job.
 create index holdfast_ix_waits_slots on holdfast_waits (run_id) where run_key >= 'schedule:' and run_key < 'schedule;'
 go
--- This run needs that one to have ended.
-create table holdfast_needs (
-    needed varchar(26) collate latin1_general_100_bin2 not null,
+-- The run `run_id` waits until the run `depends_on` has ended.
+create table holdfast_dependencies (
+    depends_on varchar(26) collate latin1_general_100_bin2 not null,
     run_id varchar(26) collate latin1_general_100_bin2 not null,
     must_succeed int not null,
-    primary key (needed, run_id)
+    primary key (depends_on, run_id)
 )
 go
-create index holdfast_ix_needs_run on holdfast_needs (run_id)
+create index holdfast_ix_dependencies_run on holdfast_dependencies (run_id)
 go
--- A run that may be claimed now. Narrow and short; rank is minus the priority.
+-- A run that may be claimed now. The table is small and has few columns; rank is the negative priority.
 create table holdfast_ready (
     run_id varchar(26) collate latin1_general_100_bin2 not null primary key,
     job nvarchar(200) collate latin1_general_100_bin2 not null,
     queue nvarchar(200) collate latin1_general_100_bin2 not null,
     rank int not null,
     run_key nvarchar(400) collate latin1_general_100_bin2 null,
+    claim int not null,
     attempt int not null,
-    tries int not null,
     takeovers int not null,
     key_limit int not null default 1,
-    number int not null default 1,
-    reserved bigint null
+    key_number int not null default 1,
+    rate_turn bigint null
 )
 go
 create index holdfast_ix_ready_order on holdfast_ready (queue, rank, run_id) include (job)
 go
 create index holdfast_ix_ready_age on holdfast_ready (queue, run_id) include (job, rank) where rank <> 0
 go
--- A running run. A second lease on a key is refused here. Few rows, renewed often: the fewer indexes the better.
+-- A running run. A unique index refuses a second lease with the same key lock. The rows are few and renewed often, so the
+-- table has few indexes.
 create table holdfast_leases (
     run_id varchar(26) collate latin1_general_100_bin2 not null primary key,
     job nvarchar(200) collate latin1_general_100_bin2 not null,
     queue nvarchar(200) collate latin1_general_100_bin2 not null,
     rank int not null,
     run_key nvarchar(400) collate latin1_general_100_bin2 null,
+    claim int not null,
     attempt int not null,
-    tries int not null,
     takeovers int not null,
     holder nvarchar(200) collate latin1_general_100_bin2 not null,
     started_at datetime2(6) not null,
@@ -136,24 +137,24 @@ create table holdfast_leases (
     deadline_at datetime2(6) null,
     cancel_requested_at datetime2(6) null,
     cancel_reason nvarchar(max) null,
-    -- Which of the key's holds the run has, and which of its queue's places.
+    -- Which lock of its key the run has, and which concurrency permit of its queue.
     key_limit int not null default 1,
-    number int not null default 1,
-    place int null,
+    key_number int not null default 1,
+    permit int null,
     -- When an orchestrator first saw the lease expired; null again after each renewal.
     expired_seen_at datetime2(6) null,
     locked as isnull(run_key, N'') persisted,
-    check (number between 1 and key_limit),
-    -- A lease has the key and the key_limit of its run. With the unique index on (key, number), and numbers no higher
-    -- than key_limit, no more runs of a key can be running than it says, whoever writes the lease. Here a foreign key
-    -- says so: an insert with OUTPUT can't have a trigger.
+    check (key_number between 1 and key_limit),
+    -- A lease has the key and the key_limit of its run. Together with the unique index on (run_key, key_number), and
+    -- numbers up to key_limit, this guarantees that no more runs of a key are running than key_limit allows. It is a
+    -- foreign key here, because an insert with OUTPUT can't have a trigger.
     constraint holdfast_ix_leases_run
     foreign key (run_id, locked, key_limit) references holdfast_runs (id, locked, key_limit)
 )
 go
-create unique index holdfast_ix_leases_key on holdfast_leases (run_key, number) where run_key is not null
+create unique index holdfast_ix_leases_key on holdfast_leases (run_key, key_number) where run_key is not null
 go
-create unique index holdfast_ix_leases_place on holdfast_leases (queue, place) where place is not null
+create unique index holdfast_ix_leases_permit on holdfast_leases (queue, permit) where permit is not null
 go
 -- How a run ended. Inserted once, never updated.
 create table holdfast_outcomes (
@@ -163,8 +164,8 @@ create table holdfast_outcomes (
     failure_type nvarchar(max) null,
     error nvarchar(max) null,
     result nvarchar(max) null,
+    claim int not null,
     attempt int not null,
-    tries int not null,
     takeovers int not null,
     holder nvarchar(200) collate latin1_general_100_bin2 null,
     started_at datetime2(6) null,
@@ -173,9 +174,9 @@ create table holdfast_outcomes (
 go
 create index holdfast_ix_outcomes_finished on holdfast_outcomes (state, finished_at)
 go
--- Open while a transaction may delete outcomes (retention); no committed row ever stands here.
--- No row ever names an outcome either: that one could means that `truncate table` is refused.
-create table holdfast_gates (
+-- Has a row while a retention transaction may delete outcomes; the row is never committed.
+-- `outcome` is always null; its foreign key makes SQL Server refuse `truncate table` on outcomes.
+create table holdfast_retention_gate (
     id varchar(26) collate latin1_general_100_bin2 not null primary key,
     outcome varchar(26) collate latin1_general_100_bin2 null references holdfast_outcomes (run_id)
 )
@@ -187,30 +188,30 @@ begin
     set nocount on;
     if not exists (select 1 from deleted)
         return;
-    if not exists (select 1 from inserted) and exists (select 1 from holdfast_gates)
+    if not exists (select 1 from inserted) and exists (select 1 from holdfast_retention_gate)
         return;
-    throw 51000, 'an outcome never changes, and is never deleted but by retention', 1;
+    throw 51000, 'an outcome never changes, and only retention deletes it', 1;
 end
 go
--- The runs whose turn it is for a key; open (null) between two turns.
-create table holdfast_holds (
+-- The runs that hold a key; run_id is null while the lock is open.
+create table holdfast_key_locks (
     run_key nvarchar(400) collate latin1_general_100_bin2 not null,
-    number int not null,
+    key_number int not null,
     run_id varchar(26) collate latin1_general_100_bin2 null,
-    primary key (run_key, number)
+    primary key (run_key, key_number)
 )
 go
-create index holdfast_ix_holds_open on holdfast_holds (run_key, number) include (run_id) where run_id is null
+create index holdfast_ix_key_locks_open on holdfast_key_locks (run_key, key_number) include (run_id) where run_id is null
 go
-create unique index holdfast_ix_holds_run on holdfast_holds (run_id) where run_id is not null
+create unique index holdfast_ix_key_locks_run on holdfast_key_locks (run_id) where run_id is not null
 go
--- Limits and pauses.
+-- Limits and pauses of queues.
 create table holdfast_queues (
     name nvarchar(200) collate latin1_general_100_bin2 not null primary key,
     paused_at datetime2(6) null,
     note nvarchar(max) null,
-    -- How many runs may be queued or running, and from when on each is counted; how many may run at once; what the
-    -- code last said of both; version grows with each submission that counts.
+    -- How many runs may be queued or running, and since when they are counted; how many may run at once; the limits
+    -- last declared in code; version grows with each counted submission.
     max_queued int null,
     counted_at datetime2(6) null,
     concurrency int null,
@@ -218,39 +219,39 @@ create table holdfast_queues (
     version int not null default 0
 )
 go
--- One row a run of a bounded queue that has not ended.
-create table holdfast_seats (
+-- One row for each unfinished run of a bounded queue.
+create table holdfast_queue_capacity (
     run_id varchar(26) collate latin1_general_100_bin2 not null,
     queue nvarchar(200) collate latin1_general_100_bin2 not null,
     primary key (run_id)
 )
 go
-create index holdfast_ix_seats_queue on holdfast_seats (queue)
+create index holdfast_ix_queue_capacity_queue on holdfast_queue_capacity (queue)
 go
--- An outcome gives the seat back.
-create trigger holdfast_tr_outcomes_seat on holdfast_outcomes
+-- An outcome frees the capacity that its run used.
+create trigger holdfast_tr_outcomes_capacity on holdfast_outcomes
 after insert
 as
 begin
     set nocount on;
     delete s
     from inserted as e
-    inner join holdfast_seats as s with (rowlock) on s.run_id = e.run_id
+    inner join holdfast_queue_capacity as s with (rowlock) on s.run_id = e.run_id
     option (force order, loop join);
 end
 go
--- The run that was last submitted as the only one of its kind.
-create table holdfast_uniques (
+-- The run that was last submitted as unique, for each key or arguments.
+create table holdfast_unique_runs (
     job nvarchar(200) collate latin1_general_100_bin2 not null,
     digest varchar(128) collate latin1_general_100_bin2 not null,
     run_id varchar(26) collate latin1_general_100_bin2 not null,
     primary key (job, digest)
 )
 go
-create index holdfast_ix_uniques_run on holdfast_uniques (run_id)
+create index holdfast_ix_unique_runs_run on holdfast_unique_runs (run_id)
 go
--- The starts that a rate allows in one period: when each was last made, and as the how-manieth of all. Number 0 stands
--- for the rate: how many starts have been made or set aside, and when it may be forgotten.
+-- The starts that a rate allows in one period: when each was last used, and its turn among all starts. Row 0 is for the
+-- whole rate: how many starts were used or reserved, and when the rate may be deleted.
 create table holdfast_rates (
     name nvarchar(404) collate latin1_general_100_bin2 not null,
     number int not null,
@@ -261,22 +262,22 @@ create table holdfast_rates (
 go
 create index holdfast_ix_rates_idle on holdfast_rates (started_at) where number = 0
 go
--- What is made once: the run that makes it, for whoever asks.
+-- A build, and the run that makes it.
 create table holdfast_builds (
     job nvarchar(200) collate latin1_general_100_bin2 not null,
     scope nvarchar(400) collate latin1_general_100_bin2 not null,
     fingerprint varchar(128) collate latin1_general_100_bin2 not null,
     run_id varchar(26) collate latin1_general_100_bin2 not null,
     stale_at datetime2(6) null,
-    because nvarchar(max) null,
-    since_at datetime2(6) not null,
+    reason nvarchar(max) null,
+    created_at datetime2(6) not null,
     primary key nonclustered (job, scope, fingerprint)
 )
 go
 create index holdfast_ix_builds_run on holdfast_builds (run_id)
 go
--- Builds that a run needs and that an orchestrator has yet to get or create.
-create table holdfast_asks (
+-- Builds that a run depends on and that an orchestrator has not got or created yet.
+create table holdfast_build_requests (
     run_id varchar(26) collate latin1_general_100_bin2 not null,
     number int not null,
     job nvarchar(200) collate latin1_general_100_bin2 not null,
@@ -287,68 +288,68 @@ create table holdfast_asks (
     primary key (run_id, number)
 )
 go
--- A finished step of a run: not done again on a later attempt.
+-- A finished step of a run, which a later attempt does not do again.
 create table holdfast_steps (
     run_id varchar(26) collate latin1_general_100_bin2 not null,
     name nvarchar(400) collate latin1_general_100_bin2 not null,
     result nvarchar(max) not null,
-    attempt int not null,
-    tries int not null,
+    claim int not null,
+    attempts int not null,
     started_at datetime2(6) not null,
     finished_at datetime2(6) not null,
-    -- The how-manieth step of its attempt: the order in which steps were remembered.
+    -- The position of the step in its claim, in the order of writing.
     number int not null default 0,
     primary key (run_id, name)
 )
 go
-create index holdfast_ix_steps_order on holdfast_steps (run_id, attempt, number)
+create index holdfast_ix_steps_order on holdfast_steps (run_id, claim, number)
 go
--- A step that a job has forgotten: it was done, and is done again when its name is used next.
-create table holdfast_forgotten (
+-- A step whose stored result a job has deleted: it is done again when its name is used next.
+create table holdfast_forgotten_steps (
     run_id varchar(26) collate latin1_general_100_bin2 not null,
     name nvarchar(400) collate latin1_general_100_bin2 not null,
-    attempt int not null,
-    tries int not null,
+    claim int not null,
+    attempts int not null,
     started_at datetime2(6) not null,
     finished_at datetime2(6) not null,
     number int not null,
-    primary key (run_id, attempt, number)
+    primary key (run_id, claim, number)
 )
 go
--- What happened, beyond what the other tables already prove.
+-- Events that can't be derived from the other tables.
 create table holdfast_events (
     id bigint identity (1, 1) not null primary key,
     run_id varchar(26) collate latin1_general_100_bin2 null,
     kind nvarchar(200) collate latin1_general_100_bin2 not null,
-    attempt int null,
+    claim int null,
     data nvarchar(max) not null,
     happened_at datetime2(6) not null,
-    -- Grows with each event: numbers are given before the commit, so only this says what may still come.
+    -- Grows with each event. Numbers are assigned before the commit, so only this tells which events may still appear.
     tx rowversion not null
 )
 go
 create index holdfast_ix_events_run on holdfast_events (run_id, id)
 go
--- What was done by hand, for whoever asks who did it.
-create index holdfast_ix_events_operated on holdfast_events (id) where kind = 'OPERATED'
+-- Actions of operators, for the audit log.
+create index holdfast_ix_events_operator on holdfast_events (id) where kind = 'OPERATOR_ACTION'
 go
 create index holdfast_ix_events_tx on holdfast_events (tx)
 go
--- What was made: where, by which run, and what it must look like.
+-- Artifacts: their folders, runs, sizes and checksums.
 create table holdfast_artifacts (
-    place nvarchar(400) collate latin1_general_100_bin2 not null,
+    folder nvarchar(400) collate latin1_general_100_bin2 not null,
     run_id varchar(26) collate latin1_general_100_bin2 not null,
     name nvarchar(200) collate latin1_general_100_bin2 not null,
-    attempt int not null,
+    claim int not null,
     size bigint not null,
     sha256 varchar(128) collate latin1_general_100_bin2 not null,
-    made_at datetime2(6) not null,
-    primary key nonclustered (place, name)
+    created_at datetime2(6) not null,
+    primary key nonclustered (folder, name)
 )
 go
 create index holdfast_ix_artifacts_run on holdfast_artifacts (run_id)
 go
--- Who is alive. An exclusive name is held by one worker at a time.
+-- Workers. Only one worker at a time has an exclusive name.
 create table holdfast_workers (
     id nvarchar(200) collate latin1_general_100_bin2 not null primary key,
     host nvarchar(400) not null,
@@ -359,38 +360,38 @@ create table holdfast_workers (
     concurrency int not null,
     exclusive nvarchar(200) collate latin1_general_100_bin2 null,
     started_at datetime2(6) not null,
-    seen_at datetime2(6) not null,
+    last_seen_at datetime2(6) not null,
     expires_at datetime2(6) not null,
     stopping int not null,
-    -- When someone asked the worker to claim no more, finish what it has and end.
-    drain_at datetime2(6) null
+    -- When someone asked the worker to claim no more runs, finish those it has, and end.
+    drain_requested_at datetime2(6) null
 )
 go
 create unique index holdfast_ix_workers_exclusive on holdfast_workers (exclusive) where exclusive is not null
 go
--- What is to start when; every slot up to considered_at has been decided.
+-- Schedules; every slot up to evaluated_at is decided.
 create table holdfast_schedules (
     name nvarchar(200) collate latin1_general_100_bin2 not null,
     spec nvarchar(max) not null,
-    considered_at datetime2(6) not null,
+    evaluated_at datetime2(6) not null,
     paused_at datetime2(6) null,
     note nvarchar(max) null,
-    seen_at datetime2(6) not null,
+    last_seen_at datetime2(6) not null,
     primary key (name)
 )
 go
--- One due time of a schedule: the run that has it, or why none has.
+-- One due time of a schedule: its run, or the reason why it has none.
 create table holdfast_slots (
     job nvarchar(200) collate latin1_general_100_bin2 not null,
     slot_at datetime2(6) not null,
     state nvarchar(200) collate latin1_general_100_bin2 not null,
     run_id varchar(26) collate latin1_general_100_bin2 null,
-    because nvarchar(max) null,
-    into_at datetime2(6) null,
+    reason nvarchar(max) null,
+    coalesced_at datetime2(6) null,
     manual int not null,
     claimed_at datetime2(6) not null,
-    -- The worker that claimed the slot. For a slot that was triggered by hand it is the live worker that is to run
-    -- it.
+    -- The worker that claimed the slot. For a slot that was triggered by hand, the live worker that is expected to
+    -- run it.
     claimed_by nvarchar(200) collate latin1_general_100_bin2 null,
     primary key (job, slot_at)
 )
@@ -399,31 +400,31 @@ create index holdfast_ix_slots_run on holdfast_slots (run_id) where run_id is no
 go
 create index holdfast_ix_slots_claimed on holdfast_slots (claimed_at, run_id)
 go
--- A run that ended badly and whose children are yet to be stopped.
-create table holdfast_stops (
+-- A run that did not succeed and whose children are still to be cancelled.
+create table holdfast_child_cancellations (
     parent_id varchar(26) collate latin1_general_100_bin2 not null,
-    because nvarchar(max) not null,
-    since_at datetime2(6) not null,
+    reason nvarchar(max) not null,
+    created_at datetime2(6) not null,
     primary key (parent_id)
 )
 go
--- What ended in a span of time, counted: how many, how long they waited and ran (histograms as JSON). `grain` is the
--- length of the span in minutes, 0 for all time; a row of job `*` and queue `*` is about all of them.
-create table holdfast_tallies (
+-- Counts of the runs that ended in an interval, and how long they waited and ran (histograms as JSON). `grain` is the
+-- length of the interval in minutes, 0 for all time; the row of job `*` and queue `*` covers all runs.
+create table holdfast_rollups (
     grain int not null,
     job nvarchar(200) collate latin1_general_100_bin2 not null,
     queue nvarchar(200) collate latin1_general_100_bin2 not null,
-    since_at datetime2(6) not null,
+    bucket_at datetime2(6) not null,
     state nvarchar(20) collate latin1_general_100_bin2 not null,
     runs bigint not null,
     waited nvarchar(max) not null,
     ran nvarchar(max) not null,
-    primary key (grain, job, queue, since_at, state)
+    primary key (grain, job, queue, bucket_at, state)
 )
 go
-create index holdfast_ix_tallies_since on holdfast_tallies (grain, since_at)
+create index holdfast_ix_rollups_bucket on holdfast_rollups (grain, bucket_at)
 go
--- What no row proves, counted: lost leases, takeovers, refused submissions, missed slots; these only grow.
+-- Counts of things that leave no row: lost leases, takeovers, refused submissions, missed slots. They only grow.
 create table holdfast_counters (
     name nvarchar(200) collate latin1_general_100_bin2 not null,
     label nvarchar(200) collate latin1_general_100_bin2 not null,
@@ -431,15 +432,15 @@ create table holdfast_counters (
     primary key (name, label)
 )
 go
--- How far something has been done that is done piece by piece, by whoever comes first.
-create table holdfast_marks (
+-- Up to when a task has been done that any process may continue.
+create table holdfast_watermarks (
     name nvarchar(200) collate latin1_general_100_bin2 not null,
     done_at datetime2(6) not null,
     primary key (name)
 )
 go
--- How much waited and ran at some moment of a minute, and for how many seconds the oldest had been ready.
-create table holdfast_samples (
+-- How many runs waited and ran at one moment of each minute, and for how many seconds the oldest had been ready.
+create table holdfast_gauges (
     minute_at datetime2(6) not null,
     waiting bigint not null,
     running bigint not null,
@@ -447,21 +448,21 @@ create table holdfast_samples (
     primary key (minute_at)
 )
 go
--- Who may look and steer: a token's or a session's digest, never the secret itself.
-create table holdfast_passes (
+-- Tokens and sessions: only digests, never the secrets.
+create table holdfast_tokens (
     digest varchar(128) collate latin1_general_100_bin2 not null,
     name nvarchar(200) collate latin1_general_100_bin2 not null,
     role nvarchar(200) collate latin1_general_100_bin2 not null check (role in ('viewer', 'operator', 'admin')),
     kind nvarchar(200) collate latin1_general_100_bin2 not null check (kind in ('token', 'session')),
-    made_at datetime2(6) not null,
+    created_at datetime2(6) not null,
     expires_at datetime2(6) null,
     primary key (digest)
 )
 go
-create unique index holdfast_ix_passes_name on holdfast_passes (name) where kind = 'token'
+create unique index holdfast_ix_tokens_name on holdfast_tokens (name) where kind = 'token'
 go
--- The familiar picture.
-create view holdfast_run as
+-- Each run with its state, its lease and its outcome.
+create view holdfast_run_view as
 select
     r.id,
     r.job,
@@ -476,8 +477,8 @@ select
     r.parent_id,
     r.stage,
     r.segment,
-    r.needed,
-    r.audit,
+    r.depends_on,
+    r.keep_forever,
     r.created_at,
     coalesce(o.state, case when l.run_id is not null then 'running' else 'queued' end) as state,
     case
@@ -486,8 +487,8 @@ select
         when y.run_id is not null then 'ready'
         when w.run_id is not null then 'waits'
     end as place,
+    coalesce(o.claim, l.claim, y.claim, w.claim) as claim,
     coalesce(o.attempt, l.attempt, y.attempt, w.attempt) as attempt,
-    coalesce(o.tries, l.tries, y.tries, w.tries) as tries,
     coalesce(o.takeovers, l.takeovers, y.takeovers, w.takeovers) as takeovers,
     coalesce(o.holder, l.holder) as holder,
     coalesce(o.started_at, l.started_at) as started_at,
@@ -496,9 +497,9 @@ select
     l.deadline_at,
     l.cancel_requested_at,
     w.due_at,
-    w.because,
-    w.missing,
-    w.errand,
+    w.reason,
+    w.dependencies_left,
+    w.pending_action,
     o.failure_type,
     o.error,
     o.result
@@ -509,7 +510,7 @@ left join holdfast_ready as y on y.run_id = r.id
 left join holdfast_waits as w on w.run_id = r.id
 go
 -- Each build with the run that makes it.
-create view holdfast_build as
+create view holdfast_build_view as
 select
     b.job,
     b.scope,
@@ -523,20 +524,20 @@ select
         else v.state
     end as state,
     b.stale_at,
-    b.because,
-    b.since_at,
+    b.reason,
+    b.created_at,
     v.holder,
     v.started_at,
     v.finished_at,
     v.failure_type,
     v.error,
     v.result,
-    (select count(*) from holdfast_needs as n where n.needed = b.run_id) as waiting
+    (select count(*) from holdfast_dependencies as n where n.depends_on = b.run_id) as waiting
 from holdfast_builds as b
-left join holdfast_run as v on v.id = b.run_id
+left join holdfast_run_view as v on v.id = b.run_id
 go
 -- Recorded events, for any SQL client.
-create view holdfast_event as
+create view holdfast_event_view as
 select
     e.id,
     e.run_id,
@@ -545,9 +546,9 @@ select
     e.data
 from holdfast_events as e
 go
--- Slots and their outcomes, for any SQL client. Each outcome is a constant of a branch of its own: a condition on the
--- outcome leaves only the branches that can have it.
-create view holdfast_schedule_slots as
+-- Slots and their outcomes, for any SQL client. Each outcome is a constant in its own branch, so a condition on the
+-- outcome reads only the branches that can have it.
+create view holdfast_slot_view as
 select
     cast(s.job as nvarchar(128)) as job_name,
     s.slot_at as scheduled_for,
@@ -626,7 +627,7 @@ select
     cast(null as nvarchar(max)) as error
 from (
     select run_id
-    from holdfast_holds
+    from holdfast_key_locks
     where run_key >= 'schedule:' and run_key < 'schedule;' and run_id is not null
     union
     select run_id
@@ -648,7 +649,7 @@ select
     cast(null as datetime2(6)) as started_at,
     cast(null as datetime2(6)) as finished_at,
     cast(null as nvarchar(128)) as worker,
-    s.because as error
+    s.reason as error
 from holdfast_slots as s
 where s.state = 'skipped'
 union all
@@ -663,7 +664,7 @@ select
     cast(null as datetime2(6)) as started_at,
     cast(null as datetime2(6)) as finished_at,
     cast(null as nvarchar(128)) as worker,
-    s.because as error
+    s.reason as error
 from holdfast_slots as s
 where s.state = 'missed'
 union all
@@ -678,6 +679,6 @@ select
     cast(null as datetime2(6)) as started_at,
     cast(null as datetime2(6)) as finished_at,
     cast(null as nvarchar(128)) as worker,
-    s.because as error
+    s.reason as error
 from holdfast_slots as s
 where s.state = 'coalesced'

@@ -1,0 +1,98 @@
+"""Artifact folders: no name, stage or segment leads outside its folder, and no two share one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+from tests.contract.helpers.artifact_files import stored_files
+
+from holdfast import Context, Holdfast, InvalidSetting
+from holdfast.artifacts import artifacts
+from holdfast.artifacts.backends import open_artifact_store
+from holdfast.support import settings
+from holdfast.testing import Manual
+
+if TYPE_CHECKING:
+    from tests.fixtures import Database
+
+
+@pytest.mark.contract("S4")
+@pytest.mark.parametrize(
+    "name", ["", ".", "..", "../x", "a/b", "/etc/passwd", ".hidden", "-x", "a\x00b", "x" * 121, "a b", "..\\x", "é"]
+)
+def test_an_artifact_name_cannot_leave_its_folder(hf: Holdfast, manual: Manual, database: Database, name: str) -> None:
+    called: list[Path] = []
+
+    @hf.job(name="work")
+    def work(ctx: Context, by_function: bool) -> None:
+        ctx.artifact(name, called.append if by_function else b"content")
+
+    for run in (work.submit(by_function=False), work.submit(by_function=True)):
+        manual.run_all()
+        assert (run.refresh().state, run.snapshot.failure_type) == ("failed", "ERROR")
+        assert "InvalidArguments" in str(run.snapshot.error)
+    assert called == []
+    assert database.count("artifacts") == 0
+    assert stored_files(hf) == set()
+
+
+@pytest.mark.contract("L8", "S4")
+@pytest.mark.parametrize(
+    "text", ["..", ".", "../..", "/etc", "a/b", "a\\b", "~", "", "x" * 500, "é\u202e", "%2E", "@", "a@1"]
+)
+def test_no_stage_or_segment_name_leads_outside_the_artifact_folder(text: str) -> None:
+    folder = artifacts._folder_name(text)
+    assert "/" not in folder
+    assert "\\" not in folder
+    assert not folder.startswith(".")
+    assert 0 < len(folder) <= 80
+    assert folder.isascii()
+
+
+def test_different_texts_have_different_folders() -> None:
+    texts = [
+        "a",
+        "A",
+        "",
+        "~",
+        "%7E",
+        "a b",
+        "a+b",
+        "a%20b",
+        ".",
+        "%2E",
+        "é",
+        "e",
+        "x" * 500,
+        "x" * 501,
+        "a@1",
+        "a%401",
+    ]
+    assert len({artifacts._folder_name(text) for text in texts}) == len(texts)
+
+
+@pytest.mark.contract("L8")
+def test_a_folder_is_found_by_a_database_that_pads_text_with_blanks() -> None:
+    """SQL Server compares 'a' with 'ab' as if it were 'a ': the range of a place has to hold it like that too."""
+    asked: dict[str, str] = {}
+
+    class Asked:
+        def all(self, name: str, **values: str) -> list[Any]:
+            asked.update(values)
+            return []
+
+    place, tx = "0" * 26, cast("Any", Asked())
+    artifacts.within(tx, open_artifact_store("artifacts"), place)
+    assert asked["first"].ljust(30) <= place.ljust(30) < asked["last"].ljust(30) <= f"{place}/stage@~/~"
+    artifacts.within(tx, open_artifact_store("artifacts"), place, below=True)
+    assert place.ljust(30) < asked["first"].ljust(30) <= f"{place}/stage@~/~" < asked["last"].ljust(30)
+
+
+@pytest.mark.contract("S4")
+def test_an_invalid_artifact_location_is_refused_by_name() -> None:
+    with pytest.raises(InvalidSetting, match="artifacts: nonsense://x"):
+        open_artifact_store("nonsense://x")
+    assert settings.load({"artifacts": "az://work/x"}).artifacts == "az://work/x"
+    assert settings.load({"artifacts": "some/folder"}).artifacts == Path("some/folder")

@@ -1,0 +1,17 @@
+"""Marks: lines about attempts, in a file that no engine writes to. `tests.process.support.marks` reads them."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+from holdfast import Context
+
+
+def mark(what: str, ctx: Context) -> None:
+    """Append one line with a single write: several processes append to the same file."""
+    line = f"{time.clock_gettime(time.CLOCK_BOOTTIME)} {what} {ctx.run.id} {ctx.run.claim} {os.getpid()}\n"
+    descriptor = os.open(Path(os.environ["TEST_MARKS"]) / "marks.txt", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    os.write(descriptor, line.encode())
+    os.close(descriptor)

@@ -1,0 +1,48 @@
+"""Notifier: signals and announcements between threads and processes."""
+
+from __future__ import annotations
+
+import threading
+
+from holdfast.store.notifier import Announcer, Notifier, Signal
+
+
+def test_a_signal_wakes_one_wait_and_is_never_lost_before_it() -> None:
+    signal = Signal()
+    assert signal.wait(0) is False
+    signal.set()
+    signal.set()
+    assert signal.wait(0) is True
+    assert signal.wait(0) is False
+
+
+def test_listeners_are_notified_of_every_commit_until_they_unsubscribe() -> None:
+    notifier = Notifier()
+    heard: list[tuple[set[str], list[str]]] = []
+    leave = notifier.listen(lambda names, ended: heard.append((names, ended)))
+    notifier.committed({"mail"}, ["r1"])
+    notifier.heard({""})
+    leave()
+    notifier.committed({"mail"}, [])
+    assert heard == [({"mail"}, ["r1"]), ({""}, [])]
+
+
+def test_notifications_for_other_processes_are_batched_and_none_is_lost() -> None:
+    told: list[set[str]] = []
+    first, go = threading.Event(), threading.Event()
+
+    def announce(names: set[str]) -> None:
+        told.append(set(names))
+        first.set()
+        go.wait(60)
+
+    announcer = Announcer(announce)
+    announcer.announce({"a"})
+    assert first.wait(60)
+    for number in range(50):
+        announcer.announce({f"q{number}"})
+    go.set()
+    announcer.close()
+    assert told[0] == {"a"}
+    assert set().union(*told) == {"a", *(f"q{n}" for n in range(50))}
+    assert len(told) < 10
