@@ -91,7 +91,7 @@ def test_hostile_text_is_shown_as_text_on_every_page(visit: Visit, site: SampleS
         page.goto(site.server.url + path)
         page.wait_for_selector("h1")
         assert not page.evaluate(TAKEN), path
-    expect(page.locator("main")).to_contain_text("No run matches")
+    expect(page.locator("main")).to_contain_text("No matching runs")
     page.goto(f"{site.server.url}/keys")
     expect(page.locator("main")).to_contain_text("\\u202e/<script>")
     page.goto(f"{site.server.url}/queues")

@@ -29,7 +29,7 @@ def test_a_page_follows_the_states_of_a_run_without_a_reload(visit: Visit, site:
     run = site.work("watched", key="watched")
     page = visit(f"/runs/{run.id}")
     expect(state_of(page)).to_have_text("queued")
-    expect(page.locator("#why")).to_contain_text("queue press is paused")
+    expect(page.locator("#why")).to_contain_text("queue press has been paused")
     mark(page)
 
     site.hf.queues.resume("press")
@@ -54,7 +54,7 @@ def test_a_running_run_is_cancelled_and_run_again(visit: Visit, site: SampleSite
 
     site.open("unwanted")
     page.get_by_role("button", name="Run again…").click()
-    page.get_by_role("button", name="Run again").click()
+    page.get_by_role("button", name="Run again", exact=True).click()
     expect(state_of(page)).to_have_text("succeeded")
     assert page.url != f"{site.server.url}/runs/{run.id}"
     expect(page.locator("#related")).to_contain_text("repeats")

@@ -122,12 +122,21 @@ def interrupts_ignored() -> Iterator[None]:
 
 
 @pytest.mark.contract("S5")
-@pytest.mark.parametrize("command", [("worker",), ("orchestrator",), ("serve", "--port", "0")], ids=" ".join)
-def test_a_background_program_of_a_script_handles_sigint(shell: Shell, command: tuple[str, ...]) -> None:
-    name, *options = command
+@pytest.mark.parametrize(
+    ("command", "first_words"),
+    [
+        (("worker", "app:hf"), "queues: default"),
+        (("orchestrator", "app:hf"), "started on"),
+        (("serve", "app:hf", "--port", "0"), "serving"),
+    ],
+    ids=["worker", "orchestrator", "serve"],
+)
+def test_a_background_program_of_a_script_handles_sigint(
+    shell: Shell, command: tuple[str, ...], first_words: str
+) -> None:
     with interrupts_ignored():
-        started = shell.start(name, "app:hf", *options)
-    heard(started, "serv")
+        started = shell.start(*command)
+    heard(started, first_words)
     started.send_signal(signal.SIGINT)
     code, said = ended(started)
     assert code == 0, said
