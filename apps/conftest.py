@@ -1,4 +1,4 @@
-"""Fixtures of all applications: the browser that the dashboard is tried with, too."""
+"""Fixtures of all applications: the browser, which the tests of the dashboard also use."""
 
 from __future__ import annotations
 

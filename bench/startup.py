@@ -9,7 +9,7 @@ import sys
 
 TIMES = 7
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-"""Without this variable bytecode is cached, as in production; otherwise each process would compile the sources."""
+"""Without PYTHONDONTWRITEBYTECODE, bytecode is cached as in production. With it, each process compiles the sources."""
 
 
 def of_an_application(url: str) -> float:

@@ -81,12 +81,12 @@ export interface BuildHistory {
 }
 
 export interface Cancel {
-  /** Why; stored with the run. */
+  /** The reason, stored with the run. */
   reason?: string;
 }
 
 export interface CancelMatching extends FilterBody {
-  /** Why; stored with every cancelled run. */
+  /** The reason, stored with every cancelled run. */
   reason?: string;
 }
 
@@ -181,7 +181,7 @@ export interface Holder {
 }
 
 export interface Invalidate {
-  /** Why; stored with the build until it is rebuilt. */
+  /** The reason, stored with the build until it is rebuilt. */
   reason?: string | null;
 }
 
@@ -194,7 +194,7 @@ export interface Job {
   doc: string | null;
   queue: string;
   priority: number;
-  /** The template of its concurrency key, if that is a text. */
+  /** The template of its concurrency key, if it is a string. */
   key: string | null;
   isolation: string;
   scheduled: boolean;
@@ -541,7 +541,7 @@ export interface Submit {
   queue?: string | null;
   /** Runs with a higher priority start first. */
   priority?: number | null;
-  /** Concurrency key: at most one run of a key runs at a time. */
+  /** Concurrency key: at most `key_limit` runs of a key (by default one) run at a time. */
   key?: string | null;
   /** Start this many seconds later. */
   delay?: number | null;
@@ -651,7 +651,7 @@ export interface Page<T> {
   next: string | null;
 }
 
-/** Some of the matching runs, the newest first. A page may have few runs, or none, and still have a next page: a page examines at most 10,000 runs. */
+/** Some of the matching runs, the newest first. A page may have few runs, or none, and still have a next page: one search examines at most 10,000 runs. */
 export interface SearchPage<T> {
   items: Array<T>;
   next: string | null;
@@ -663,7 +663,7 @@ export interface SearchPage<T> {
 
 export type None = Record<string, never>;
 
-/** What an operation takes and answers. */
+/** The parameters, body and answer of an operation. */
 export interface Call<Answer, Path = None, Query = None, Body = undefined> {
   path: Path;
   query: Query;
@@ -671,7 +671,7 @@ export interface Call<Answer, Path = None, Query = None, Body = undefined> {
   answer: Answer;
 }
 
-/** By the name of each operation. */
+/** All operations, by name. */
 export interface Api {
   /** GET /api/jobs: List the jobs that can be submitted */
   list_jobs: Call<Page<Job>>;

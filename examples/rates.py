@@ -22,7 +22,7 @@ def refresh(page: str) -> str:
 if __name__ == "__main__":
     runs = call_api.submit_many([{"number": number} for number in range(12)])
     unique_runs = {refresh.submit(page="front").id for _ in range(10)}
-    print("runs of ten submissions of a unique job:", len(unique_runs))
+    print("runs created by ten submissions of a unique job:", len(unique_runs))
     with hf.worker():
         print("done:", [run.result(timeout=30) for run in runs])
     starts = [at for run in runs if (at := run.refresh().snapshot.started_at) is not None]

@@ -1,4 +1,6 @@
-"""Runs the checks and tests of `./test`, with their times. The first failed check ends it; mypy runs beside the tests.
+"""Runs the checks and tests of `./test`, and shows how long each took. It stops at the first failed check.
+
+Mypy runs at the same time as the tests, and all tests run even if some fail.
 
 ./test                everything except the long tests
 ./test --all          also the long tests, the PostgreSQL tests again on a server with unusual defaults, and the SQLite
@@ -34,7 +36,7 @@ PYTEST = ["pytest", "-q"]
 ENGINE = ["-n", "4", "--dist", "worksteal", "tests"]
 # The tests in one file of an application share its processes, so a file is not split.
 APPLICATIONS = ["-n", "3", "--dist", "loadfile", "apps"]
-# The contracts also hold on a server with unusual defaults, for a role with the minimum of rights.
+# The promises also hold on a server with unusual defaults, for a role with minimal rights.
 ODD_POSTGRES = ["-n", "4", "--dist", "worksteal", "--odd-postgres", "tests/contract", "tests/process"]
 # The everyday tests use the SQLite of the standard library, which is older.
 NEWEST_SQLITE = [
@@ -84,7 +86,7 @@ def _all(tests: dict[str, list[str]], environments: Mapping[str, dict[str, str]]
             return code
     if not _is_compiled():
         folders = [word for chosen in tests.values() for word in chosen if word.split("/")[0] in ("tests", "apps")]
-        # Compile the tests once, before several processes would each do it.
+        # Compile the tests once, so that the test processes don't each do it.
         if code := _step("compile", [*PYTEST, "--collect-only", *dict.fromkeys(folders)], at_once=False, silent=True):
             return code
     with ThreadPoolExecutor(1) as background:
@@ -134,7 +136,7 @@ def _step(
     silent: bool = False,
     variables: Mapping[str, str] | None = None,
 ) -> int:
-    """Run a command. With `at_once=False` its output is shown in one piece at the end, or only if it fails."""
+    """Run a command. With `at_once=False` its output is shown at the end; with `silent` too, only if it fails."""
     print(f"── {name}: {' '.join(command)}", flush=True)
     started = time.monotonic()
     done = subprocess.run(

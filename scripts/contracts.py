@@ -1,4 +1,4 @@
-"""Writes docs/proofs.md, the tests that prove each promise of docs/contracts.md, and links it from there.
+"""Writes docs/proofs.md, which lists the tests of each promise in docs/contracts.md, and links to it from there.
 
 contracts.py            write both pages
 contracts.py --check    report stale pages, write nothing
@@ -107,10 +107,10 @@ def proofs_page(text: str, given: list[Proof]) -> str:
 
 
 def note_mutants(*, on: str, breaks: int, survivors: list[str], page: Path = PAGE) -> None:
-    """Record on the page when every promise was last broken, and which breaks no test noticed."""
+    """Record on the page when `make mutants` last ran for all promises, and which breaks no test noticed."""
     found = "a test failed each time" if not survivors else f"no test noticed {len(survivors)}: {'; '.join(survivors)}"
     text, count = MUTANTS.subn(f"Last done on {on} with {breaks} breaks: {found}.", page.read_text("utf-8"))
-    assert count == 1, "the page has one line about it"
+    assert count == 1, "docs/contracts.md must have exactly one line 'Last done on …' or 'Not done yet.'"
     page.write_text(text, "utf-8")
 
 

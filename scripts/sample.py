@@ -114,7 +114,7 @@ def application(folder: Path) -> Holdfast:
 
 
 def fill(hf: Holdfast, *, seconds: float = 6) -> None:
-    """Submit runs of each kind and let a running worker process some of them. The caller stops the worker."""
+    """Submit runs of each kind, and wait while the caller's worker executes some of them."""
     jobs = hf.jobs
     jobs["mail.send"].submit_many([{"to": f"reader-{number}"} for number in range(400)])
     jobs["documents.render"].submit_many([{"document_id": f"doc-{number % 12}"} for number in range(30)])

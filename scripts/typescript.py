@@ -1,6 +1,7 @@
 """TypeScript types of the HTTP APIs: `make types` writes docs/openapi.json, docs/holdfast.d.ts and ade's types.
 
-They have an interface for each schema, and `Api`, which has a `Call` (path, query, body and answer) for each operation.
+Each .d.ts file has an interface for each schema. Its interface `Api` has a `Call` (path, query, body and answer) for
+each operation.
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ NAMES = {
 }
 _GENERIC = re.compile(r"(\w*Page)_(\w+)_")
 LINE = 80
-SHARED = 5  # a shape with at least this many properties is extended by others that have the same ones
+SHARED = 5  # only shapes with at least this many properties are used as a base of others
 CALL = """\
 export type None = Record<string, never>;
 
-/** What an operation takes and answers. */
+/** The parameters, body and answer of an operation. */
 export interface Call<Answer, Path = None, Query = None, Body = undefined> {
   path: Path;
   query: Query;
@@ -91,9 +92,7 @@ def types(document: Schema) -> str:
             base = _base(schema, {other: one for other, one in schemas.items() if other != name})
             parts.append(_declared(name, schema, base))
     parts += [*generic.values(), CALL]
-    parts.append(
-        "\n".join(["/** By the name of each operation. */\nexport interface Api {", *_operations(document), "}"])
-    )
+    parts.append("\n".join(["/** All operations, by name. */\nexport interface Api {", *_operations(document), "}"]))
     return "\n\n".join(part.strip() for part in parts) + "\n"
 
 
@@ -105,7 +104,7 @@ def _declared(name: str, schema: Schema, base: tuple[str, Schema] | None = None)
 
 
 def _base(schema: Schema, others: Mapping[str, Schema]) -> tuple[str, Schema] | None:
-    """Return the largest other shape whose properties this one has, too; of two equally large ones, the first."""
+    """Return the largest other shape whose properties are all in this one; if several are equally large, the first."""
     found = [
         (name, other)
         for name, other in others.items()
@@ -155,7 +154,7 @@ def _operations(document: Schema) -> Iterator[str]:
 
 
 def _query(name: str, queries: Mapping[str, Schema]) -> str:
-    """Return the type of an operation's query, based on an earlier operation that takes the same or a part of it."""
+    """Return the type of an operation's query: that of an earlier operation if equal, or one that extends another's."""
     schema = queries[name]
     for other, known in queries.items():
         if other == name:

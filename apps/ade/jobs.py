@@ -61,7 +61,7 @@ def queue_size() -> int | None:
 
 
 def _prepare() -> None:
-    """Create Holdfast's tables before the first session, and log a queue size that differs from this process's."""
+    """Create Holdfast's tables before the first session; warn if ADE_QUEUE_SIZE differs from the limit that applies."""
     hf.start()
     if (limit := queue_size()) != settings.queue_size:
         own = "is not set" if settings.queue_size is None else f"is {settings.queue_size:,}"
@@ -164,7 +164,7 @@ def normalise(ctx: Context, document_id: str, configuration_id: str, version: in
 def submit(
     session: Session, *, document_id: str, configuration_id: str, version: int, fingerprint: str, tags: dict[str, str]
 ) -> str:
-    """Queue a run in the caller's transaction, to start when its build is ready; return its id.
+    """Submit a run in the caller's transaction and return its id. The run starts when its build is ready.
 
     Raises QueueFull if too many runs are unfinished.
     """
@@ -200,7 +200,7 @@ def _is_requested_again(build_id: str, ended: Build) -> bool:
 
 
 def _mark_lost(build_run_id: str, reason: str) -> None:
-    """Mark the build of a lost environment as stale, so that the next run that needs it builds it again."""
+    """Mark the build of a lost environment as stale, so that the next run that needs it requests a new build."""
     build = hf.builds.get(build_run_id)
     if build.run_id == build_run_id and build.stale_at is None:
         hf.builds.invalidate(build, reason=f"{LOST}{reason}"[:MAX_REASON_LENGTH])
@@ -220,7 +220,7 @@ def _check_fingerprint(configuration_id: str, version: int, fingerprint: str) ->
 
 
 def remove_unused_environments() -> list[str]:
-    """Remove the folders that killed runs left on this host, and environments that were unused for long."""
+    """Remove the folders that killed runs left on this host, and environments that no run has used for a long time."""
     folders.clear(settings.work)
     folders.clear(settings.environments.parent / "checks")
     return environments.remove_unused(needed=_needed, unused_for=settings.keep_environments)

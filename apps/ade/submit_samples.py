@@ -1,4 +1,4 @@
-"""python -m apps.ade.submit_samples: adds the samples and submits each once, then another one every 20 seconds."""
+"""python -m apps.ade.submit_samples: adds the samples, submits those without a run, then one every 20 seconds."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ GRACE = timedelta(seconds=300)
 INSTANCES = "How many runs of the job may be active at once. Only 1 is allowed: runs of a job never overlap."
 COALESCE = "If several slots are due at once, run only the latest."
 MISFIRE = "How late a slot may be claimed, and how long after the claim its run may start."
-SAME = "Like the setting of ingestion."
+SAME = "Same as for ingestion."
 
 
 class Settings(AppSettings):

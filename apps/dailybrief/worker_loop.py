@@ -1,4 +1,4 @@
-"""Worker loop: the life of the worker process.
+"""Worker loop: what the worker process does, from start to exit.
 
 claim the exclusive name ──▶ fail runs that the last worker left ──▶ schedule and run jobs ──▶ SIGTERM: finish, release
 """
@@ -65,7 +65,7 @@ def work(stop: threading.Event) -> int:
 
 
 def log_recovery(began_at: datetime) -> None:
-    """Log the runs that an earlier worker left running, which have just been failed."""
+    """Log the runs that an earlier worker left running and that have just been marked as failed."""
     with jobs.database.read() as session:
         recovered = [run for run in job_runs.since(session, began_at) if run.error_message == job_runs.RECOVERED]
     logs.log_event(

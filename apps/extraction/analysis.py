@@ -1,4 +1,4 @@
-"""Analysis: the text, tables and pairs that were read in a document, in one form for all readers.
+"""Analysis: the text, tables and pairs read from a document, in the same form for every reader.
 
 It is stored as JSON until its contents are in the tables. Data from a service is validated here, and characters that a
 database can't store or a page can't show are removed.
@@ -36,7 +36,7 @@ class Cell:
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """A table on a page. The text of a cell that spans several is in the first of them."""
+    """A table on a page. A merged cell has its text in the first of the cells that it covers."""
 
     page: PageNumber
     rows: Count
@@ -93,5 +93,5 @@ def check_size(analysis: Analysis, *, most_pages: int, most_characters: int) -> 
             "TOO_MANY_PAGES", f"the document has {len(analysis.pages):,} pages; the limit is {most_pages:,}"
         )
     if sum(len(page.text) for page in analysis.pages) > most_characters:
-        raise Unreadable("TOO_LONG", f"the document has more than {most_characters:,} characters, the limit")
+        raise Unreadable("TOO_LONG", f"the document exceeds the limit of {most_characters:,} characters")
     return analysis

@@ -70,7 +70,7 @@ class CircuitBreaker:
         if open_until > now:
             raise CircuitOpen(provider, open_until - now)
         with self._database.write() as session:
-            # Only one caller can move `open_until` on; that one makes the trial call, and the others wait.
+            # Only one caller can change `open_until`. It makes the trial call; the others get CircuitOpen.
             moved = session.execute(
                 update(Service)
                 .where(Service.name == provider, Service.open_until == open_until)

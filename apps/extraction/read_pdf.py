@@ -59,7 +59,7 @@ def read(document: bytes, *, most_pages: int, most_characters: int) -> Analysis:
             raise Unreadable("UNREADABLE", f"page {number} can't be read; upload an intact copy") from None
         characters += len(layouts[-1].text)
         if characters > most_characters:
-            raise Unreadable("TOO_LONG", f"the document has more than {most_characters:,} characters, the limit")
+            raise Unreadable("TOO_LONG", f"the document exceeds the limit of {most_characters:,} characters")
         textpage.close()
         page.close()
     if not characters:

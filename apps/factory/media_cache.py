@@ -1,4 +1,4 @@
-"""Media cache: reuses files that another job has already made, and makes damaged ones again.
+"""Media cache: reuses files that another run has already made, and makes damaged ones again.
 
 Each file is an artifact of the run that made it. Its path follows from job, stage, version and segment, and its name
 contains a digest of everything it depends on. The table `copies` says which runs have it, so that an edited script
@@ -79,7 +79,7 @@ class MediaCache:
         return Product(parts, {name: _local(one.path) for name, one in artifacts.items()}, bool(made))
 
     def fetch(self, ctx: Context, reference: Mapping[str, Any], write: Write) -> Path:
-        """Return a checked file of an earlier stage; write it again, to the same bytes, if it is damaged or missing."""
+        """Return a checked file of an earlier stage; if it is damaged or missing, make the same bytes again."""
         part = Part(**reference)
         try:
             artifact = self._hf.artifacts.get(part.run_id, part.name)
@@ -91,7 +91,7 @@ class MediaCache:
         repaired = ctx.artifact(f"repaired-{part.name}", write)
         if repaired.sha256 != part.sha256:
             raise GiveUp(
-                f"{part.name} was lost, and making it again gave other bytes; submit the script again",
+                f"{part.name} was lost, and making it again gave different bytes; submit the script again",
                 failure_type="NOT_THE_SAME",
             )
         return _local(repaired.path)
@@ -112,5 +112,5 @@ def _file_name(name: str, key: str) -> str:
 
 
 def _local(path: Path | None) -> Path:
-    assert path is not None, "artifacts are in a folder, as `jobs` checks"
+    assert path is not None, "`jobs` has checked that artifacts are stored in a folder"
     return path

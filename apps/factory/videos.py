@@ -136,7 +136,7 @@ def newest(session: Session, video_id: str) -> Edition:
 
 
 def _begin_deletion(session: Session, video_id: str, *, now: datetime) -> list[str]:
-    """Mark a video as being deleted; return its pipeline runs, newest first: a rerun goes before the run it repeats."""
+    """Mark a video as being deleted; return its pipeline runs, newest first, so that reruns go before the original."""
     video = _lock(session, video_id)
     pipelines = _pipelines(video_id)
     for run in pipelines:
@@ -187,7 +187,7 @@ def _pipelines(video_id: str) -> list[Snapshot]:
 def _parse(text: str) -> list[Scene]:
     """Parse a script; scenes refer to pictures by digest, so that replacing a picture changes no existing edition.
 
-    It needs no write transaction, because pictures are never removed, and so a long script blocks no other writer.
+    Pictures are never removed, so a read transaction is enough, and a long script blocks no writer.
     """
     with database().read() as session:
         known = pictures(session)

@@ -1,4 +1,4 @@
-"""/workers: lists the workers, and in a demo kills one, to show that the video does not change."""
+"""/workers: lists the workers. In a demo it can also kill one, to show that the video comes out the same."""
 # No `from __future__ import annotations` here: FastAPI could not resolve `site`, which the annotations use.
 
 import os
@@ -53,7 +53,7 @@ def router(site: Site) -> APIRouter:
 
 
 def _is_worker(pid: int) -> bool:
-    """Return whether the process is a worker of the factory; its number may have been reused by another process."""
+    """Return whether the process is a worker of the factory. Another process may have the PID of a dead worker."""
     try:
         return WORKER_ARGUMENT in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     except OSError:

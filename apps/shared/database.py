@@ -1,7 +1,8 @@
 """Database: an application's own tables, in the same database as the engine's, so that one commit can write both.
 
 On SQLite, a writing session takes the write lock at its start. The writers of one process share a single connection
-and wait for it in order; writers that wait for the file's lock are served in no order, and some could starve.
+and get it in order. If each waited for the file's lock instead, SQLite would serve them in no order, and some could
+starve.
 """
 
 from __future__ import annotations
@@ -67,8 +68,9 @@ class Database:
         scheme, _, rest = url.partition("://")
         driver = (DRIVERS | SQL_SERVER if sql_server else DRIVERS).get(scheme.partition("+")[0])
         if driver is None:
+            supported = "SQLite, PostgreSQL and SQL Server" if sql_server else "SQLite and PostgreSQL"
             raise InvalidSetting(
-                "HOLDFAST_URL: this application supports only SQLite and PostgreSQL; use sqlite:///… or postgresql://…"
+                f"HOLDFAST_URL: this application supports only {supported}; use, say, sqlite:///… or postgresql://…"
             )
         self._url = f"{driver}://{rest}"
         self.is_sqlite = self._url.startswith("sqlite")

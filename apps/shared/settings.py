@@ -45,13 +45,13 @@ class AppSettings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     prefix: ClassVar[str]
-    """What the names of its variables begin with, such as `RECORDS_`."""
+    """The prefix of its variables' names, such as `RECORDS_`."""
 
     @classmethod
     def load(cls, environment: Mapping[str, str] = os.environ) -> Self:
         """Load the settings; raise InvalidSetting, which names each variable that is wrong or unknown.
 
-        If the setting `folder` exists and is not given, it is the folder in `APP_FOLDER`.
+        If the class has a setting `folder` and it is not given, its value is that of `APP_FOLDER`.
         """
         given = {
             name.removeprefix(cls.prefix).lower(): value

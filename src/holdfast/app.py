@@ -1,7 +1,7 @@
 """Holdfast: the public API. Most methods open a transaction and call one function of a package below.
 
-Modules that a process doesn't need to declare and submit jobs are imported inside the methods that use them, so that
-`import holdfast` stays fast.
+Only the modules that declare and submit jobs are imported here. All others are imported inside the methods that use
+them, so that `import holdfast` stays fast.
 """
 
 from __future__ import annotations
@@ -222,7 +222,7 @@ class Holdfast(Runtime):
 
     @cached_property
     def statistics(self) -> Statistics:
-        """Count the runs that ended, wait and fail, over time and per job."""
+        """Count finished, waiting and failed runs, over time and per job."""
         from holdfast.statistics.statistics import Statistics
 
         return Statistics(self, self.polls)
@@ -334,7 +334,7 @@ class Holdfast(Runtime):
         The function needs a parameter `fingerprint`. Runs wait for a build with `depends_on=[build.request(…)]`.
 
         name       the build's name in the database; default: the function's dotted path
-        scope      what the fingerprint identifies, written like `key` of a job; default: all other parameters
+        scope      identifies the build, with the fingerprint; written like `key` of a job; default: all other arguments
         queue      the queue of its runs
         priority   runs with a higher number start first
         timeout    the time limit of one attempt, in seconds or as a timedelta; None means no limit
@@ -387,7 +387,7 @@ class Holdfast(Runtime):
     ) -> Pipeline:
         """Declare a pipeline. Add its stages with `@pipeline.stage()`, then call `pipeline.submit(…)`.
 
-        queue, priority           defaults for its stages, too
+        queue, priority           of the pipeline's run, and the defaults for its stages
         only_from_code, start_at  as for a job; reruns are refused as well
         """
         from holdfast.pipelines.pipeline import Pipeline
@@ -419,10 +419,10 @@ class Holdfast(Runtime):
 
         queues       the queues to serve, in order of preference; default: those of the settings and of the builds
         concurrency  how many runs it executes at once; default: the setting
-        exclusive    a name that only one live worker may have; at its start, the worker ends the runs that an earlier
-                     worker with this name left behind
-        unknown      with `exclusive`: "fail" also ends runs whose worker nobody knows; "leave" leaves them to the
-                     orchestrator
+        exclusive    a name that only one live worker may have; at its start, the worker recovers the runs that an
+                     earlier worker with this name left behind
+        unknown      with `exclusive`: "fail" also recovers the runs of workers that are no longer live, whatever their
+                     names; "leave" leaves them to the orchestrator
         drain        stop when no work is left
         role         "both"; "worker" executes runs without orchestrating; "orchestrator" only orchestrates
         schedules    whether it claims slots of schedules; default: the setting
@@ -505,8 +505,9 @@ class Holdfast(Runtime):
     def delete(self, run: RunLike, *, by: str | None = None, dry_run: bool = False) -> Pruned:
         """Delete a finished run with its stages, segments, children, artifacts and events, and return the numbers.
 
-        Raises RunInUse, and deletes nothing, if one of these runs has not ended, or if a rerun, a dependency, a build
-        or a slot still refers to one. With `dry_run` it deletes nothing and returns what it would delete.
+        Raises RunInUse, and deletes nothing, if one of these runs has not ended or is kept forever, or if a rerun, a
+        dependency, a build or a slot still refers to it. With `dry_run` it deletes nothing and returns what it would
+        delete.
         """
         from holdfast.orchestrator import prune
 
@@ -592,7 +593,7 @@ class Holdfast(Runtime):
         return self.read(change_markers).runs
 
     def events(self, *, after: str | None = None, kinds: Collection[str] | None = None, limit: int = 1000) -> Events:
-        """Return the recorded events of all runs after a cursor, and the cursor to continue from. None is skipped."""
+        """Return the recorded events of all runs after a cursor, and the next cursor. No event is skipped."""
         from holdfast.runs import events
 
         check_limit(limit)
@@ -640,7 +641,7 @@ class Holdfast(Runtime):
     # The database
 
     def verify(self, *, artifacts: bool = False) -> list[Finding]:
-        """Check that the live database is consistent, above all that every run is in exactly one state.
+        """Check that the live database is consistent, above all that every run is in exactly one place.
 
         Returns what is wrong. With `artifacts` it also reads every artifact and compares it with its checksum.
         """

@@ -76,7 +76,7 @@ class Runtime:
                 self.started = True
 
     def _prepare(self) -> None:
-        """Write the declarations of the code (a subclass may), once the tables exist."""
+        """Write what the code declares, such as queue limits. Called once the tables exist; a subclass overrides it."""
 
     def do(self, verb: Callable[[Transaction], T]) -> T:
         return self.store.do(verb)

@@ -82,7 +82,7 @@ def test_verify_finds_a_run_in_two_places(
     @hf.job()
     def job() -> None: ...
 
-    assert holdfast("verify", url).stdout == "no problems found: every run is in exactly one state\n"
+    assert holdfast("verify", url).stdout == "no problems found: every run is in exactly one place\n"
     assert json_output(holdfast("verify", url, "--json")) == {"ok": True, "findings": []}
     run = job.using(delay=60).submit()
     database.run(

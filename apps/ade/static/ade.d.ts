@@ -184,7 +184,7 @@ export interface Problem {
 
 export type None = Record<string, never>;
 
-/** What an operation takes and answers. */
+/** The parameters, body and answer of an operation. */
 export interface Call<Answer, Path = None, Query = None, Body = undefined> {
   path: Path;
   query: Query;
@@ -192,7 +192,7 @@ export interface Call<Answer, Path = None, Query = None, Body = undefined> {
   answer: Answer;
 }
 
-/** By the name of each operation. */
+/** All operations, by name. */
 export interface Api {
   /** GET /workspaces: List the workspaces */
   list_workspaces: Call<Workspaces>;

@@ -81,7 +81,7 @@ def test_the_leftmost_column_wins_a_tie_and_a_note_says_so() -> None:
     mapping = mapped(rules, column(2, "Amount", 1, 2), column(4, "Amount", 3, 4))
     (one,) = mapping.mapped
     assert one.column.letter == "C"
-    assert one.note == "column E has the same score; the leftmost column is chosen"
+    assert one.note == "column E has the same score; the leftmost free column is chosen"
     assert one.scores == (("headers", 1.0), ("looks_like_numbers", 0.2))
     assert [other.best and other.best.field for other in mapping.unmapped] == ["amount"]
 

@@ -1,6 +1,7 @@
 """The sample newspapers and their articles.
 
-`at` is the time of publication: 0 is 50 minutes before the start, and 1 is the start. Articles after 1 appear later.
+`at` is the time of publication: 0 is 50 minutes before the start, but not before midnight, and 1 is the start. Articles
+with a higher value appear later.
 """
 
 from __future__ import annotations

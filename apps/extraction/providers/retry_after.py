@@ -1,4 +1,4 @@
-"""Retry after: read the header Retry-After, with which a service asks us to wait."""
+"""Retry after: read the Retry-After header, which says how long a service asks us to wait."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ _LATIN = [chr(code) for code in (*range(0xC0, 0x250), *range(0x1E00, 0x1F00))]
 _UPPER, _LOWER = "A-ZÄÖÜ", "a-zäöüß"
 _OTHERS = [letter for letter in _LATIN if letter not in "ÄÖÜäöüß" and (letter.isupper() or letter.islower())]
 PLAIN = str.maketrans({letter: "Q" if letter.isupper() else "q" for letter in _OTHERS})
-"""Maps all other Latin letters to Q or q. Listing each of them in the patterns would make them slow to compile."""
+"""Maps Latin letters that are neither English nor German to Q or q. Patterns that list them all compile slowly."""
 _TOKEN = rf"[{_UPPER}][{_LOWER}'’]*[{_LOWER}](?:[-'’]?[{_UPPER}][{_LOWER}]+)*"
 _MIDDLE = rf"(?: (?:[{_UPPER}]\.|von der|von|van der|van|de la|de|del|der|zu|al|bin|Mc|{_TOKEN}))"
 _FULL = rf"(?:{_TOKEN}|(?:[{_UPPER}]\. ?){{1,3}})(?:{_MIDDLE}){{0,2}} ?(?<=[ .]){_TOKEN}"
@@ -83,7 +83,7 @@ _ROLES = ((re.compile(r"als Vermieter"), "landlord"), (re.compile(r"als Mieter")
 
 def find(text: str, hints: Hints) -> Iterator[FoundField]:
     """Yield the people of a page, those with the most reliable cue first."""
-    plain = text.translate(PLAIN)  # as long as the text, so positions are the same in both
+    plain = text.translate(PLAIN)  # of the same length, so positions are the same in both
     for name, pattern in LABELLED:
         for match in pattern.finditer(plain):
             role = "claimant" if hints.kind == "claim" and match[0].lower().startswith("name") else name
@@ -108,7 +108,7 @@ def full_names(fields: Iterable[FoundField]) -> list[str]:
 
 
 def find_names(text: str, names: Sequence[str]) -> Iterator[FoundField]:
-    """Yield every occurrence of the given names, also those without a cue."""
+    """Yield every occurrence of these full names, including those without a cue."""
     if not names:
         return
     for match in re.finditer(rf"(?<!\w)(?P<name>{'|'.join(map(re.escape, names))})(?!\w)", text):
@@ -146,7 +146,7 @@ def _role(text: str, match: re.Match[str]) -> str:
 
 
 def _signatures(text: str) -> Iterator[re.Match[str]]:
-    """Yield the first name alone on its line within six lines after a closing such as 'Yours sincerely'."""
+    """After each closing such as 'Yours sincerely', yield the first line within six that has only a person's name."""
     for closing in CLOSING.finditer(text):
         for match in _own_lines(text, closing.end(), most=6):
             yield match

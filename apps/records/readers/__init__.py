@@ -23,7 +23,7 @@ def read(path: Path, kind: Kind, *, limits: Limits | None = None) -> list[str]:
         pages.append(normalise(text))
         characters += len(pages[-1])
         if characters > limits.characters:
-            raise Unreadable("TOO_LARGE", f"the document has more than {limits.characters:,} characters, the limit")
+            raise Unreadable("TOO_LARGE", f"the document exceeds the limit of {limits.characters:,} characters")
     if not any(page.strip() for page in pages):
         raise Unreadable("EMPTY", "the document contains no text")
     return pages

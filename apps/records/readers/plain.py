@@ -12,7 +12,7 @@ from apps.records.unreadable import Unreadable
 
 def read(path: Path, limits: Limits) -> Iterator[str]:
     if path.stat().st_size > limits.characters * 4:
-        raise Unreadable("TOO_LARGE", f"the document has more than {limits.characters:,} characters, the limit")
+        raise Unreadable("TOO_LARGE", f"the document exceeds the limit of {limits.characters:,} characters")
     data = path.read_bytes()
     if not data.strip():
         raise Unreadable("EMPTY", "the file is empty")

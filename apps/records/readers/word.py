@@ -44,7 +44,7 @@ def read(path: Path, limits: Limits) -> Iterator[str]:
             lines.append(line)
             characters += len(line) + 1
             if characters > limits.characters:
-                raise Unreadable("TOO_LARGE", f"the document has more than {limits.characters:,} characters, the limit")
+                raise Unreadable("TOO_LARGE", f"the document exceeds the limit of {limits.characters:,} characters")
     except DAMAGED as error:
         raise Unreadable("CORRUPT", f"the DOCX is damaged ({error}); upload an intact copy") from error
     text = "\n".join(lines)

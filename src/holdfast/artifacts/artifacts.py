@@ -80,7 +80,7 @@ def keep(
 ) -> Artifact:
     """Publish a file of a run whose lease we hold, or raise and leave nothing behind.
 
-    `part` means that the content was written to the `scratch` path of that part, and may be moved.
+    If `part` is given, the content is the file at the `scratch` path of that part, and may be moved.
     """
     lease, folder = claimed.lease, _folder_for(store, claimed)
     staged = part or part_of(lease)
@@ -106,7 +106,7 @@ def keep(
             )
             tx.put("delete_artifact", folder=folder, name=name)
             tx.put("insert_artifact", **asdict(made))
-            # Publish last: the file that it replaces stays until only the commit can still fail.
+            # Publish last: this replaces the existing file, and after it only the commit can fail.
             artifact_store.publish(staged, made.address)
             return made.at(artifact_store)
 
@@ -159,7 +159,7 @@ def get(tx: Transaction, artifact_store: ArtifactStore, folder: str, name: str) 
 def of(
     tx: Transaction, artifact_store: ArtifactStore, run_id: str, *, after: str | None = None, limit: int = ALL
 ) -> list[Artifact]:
-    """Return the artifacts of a run; for a pipeline, also those of its stages, segments and earlier reruns.
+    """Return the artifacts of a run; for a pipeline, also those of its stages and segments and of its reruns.
 
     The run's own artifacts come first, then the others by folder and name. `after` is the address of the last artifact
     of the page before.
@@ -215,7 +215,7 @@ def remove(tx: Transaction, artifact_store: ArtifactStore, run_ids: Sequence[str
 
 
 def sweep(tx: Transaction, artifact_store: ArtifactStore, *, limit: int) -> int:
-    """Discard the parts of claims that no longer hold a lease; they can't be published any more."""
+    """Discard parts whose claim no longer has a lease, because they can't be published any more."""
     owners = {part: _owner(part) for part in artifact_store.parts(limit)}
     run_ids = sorted({owner[0] for owner in owners.values() if owner is not None})
     held = {(row["run_id"], row["claim"]) for row in tx.all("find_claims", ids=run_ids)} if run_ids else set()
@@ -255,7 +255,7 @@ def _folder(
 
 
 def _version(args: str) -> str:
-    """Return the version of a stage, or an empty text, which no folder uses, if the arguments can't be decoded."""
+    """Return the version of a stage, or "" if its arguments can't be decoded. No stage has an empty version."""
     try:
         return str(json_text.mapping(args).get("version", ""))
     except Unreadable:
@@ -272,8 +272,8 @@ def checked(name: str) -> str:
     """Return a valid artifact name, which can't lead out of its folder, or raise InvalidArguments."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise InvalidArguments(
-            f"invalid artifact name {name!r}; use up to 120 letters, digits, '_', '-' and '.', and begin with none of "
-            "'.' and '-'"
+            f"invalid artifact name {name!r}; use up to 120 letters, digits, '_', '-' and '.', and don't begin "
+            "with '.' or '-'"
         )
     return name
 

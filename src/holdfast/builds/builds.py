@@ -3,7 +3,7 @@
     queued ──▶ building ──▶ ready ──invalidate──▶ stale ──the next request──▶ queued
                         └─▶ failed | cancelled ───────────the next request──▶ queued
 
-Each time a build is built, a new run does it; earlier runs stay in its history.
+Each build or rebuild is a new run; earlier runs stay in the build's history.
 """
 
 from __future__ import annotations
@@ -62,14 +62,14 @@ class Builds:
         return self._runtime.read(lambda tx: [_build(row) for row in tx.all("list_builds", **chosen, limit=limit)])
 
     def history(self, which: Which | RunLike) -> builtins.list[Snapshot]:
-        """Return the runs that built it, newest first."""
+        """Return the runs that built a build, newest first."""
         named = _named(which)
         return self._runtime.read(lambda tx: history(tx, get(tx, named)))
 
     def uses(self, found: Sequence[Build]) -> Mapping[str, int]:
         """Count the runs that depend on each build, by the id of the build's run.
 
-        It counts the newest 5,000 runs with dependencies. A build that no run depends on is left out.
+        It examines only the newest 5,000 runs with dependencies. A build that no run depends on is left out.
         """
         return self._runtime.read(lambda tx: uses(tx, [build.run_id for build in found]))
 
@@ -111,12 +111,12 @@ def get(tx: Transaction, which: Which) -> Build:
     job, scope, fingerprint = _identity(tx, which)
     row = tx.one("get_build", job=job, scope=scope, fingerprint=fingerprint)
     if row is None:
-        raise BuildNotFound(f"build {job} {scope} {fingerprint} has never been requested")
+        raise BuildNotFound(f"there is no build {job} {scope} {fingerprint}; it was never requested, or was pruned")
     return _build(row)
 
 
 def history(tx: Transaction, build: Build) -> list[Snapshot]:
-    """Return the runs that built it, newest first, as far as they have not been pruned."""
+    """Return the runs that built this build, newest first. It stops at the first run that has been pruned."""
     runs: list[Snapshot] = []
     run_id: str | None = build.run_id
     while run_id is not None and len(runs) < HISTORY and (run := find_snapshots(tx, [run_id])):

@@ -57,7 +57,7 @@ class BuildJob(Job[P, R]):
         self._defaults.pop(self.arguments.context_name or "", None)
 
     def request(self, *args: P.args, **kwargs: P.kwargs) -> BuildRequest:
-        """Request the build for these arguments. Give the request in `depends_on`, and the run waits for the build."""
+        """Return a request for the build with these arguments. A run with it in `depends_on` waits for the build."""
         return self._request(self.options, args, kwargs)
 
     def draft(self, options: Options, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, now: datetime) -> Draft:
@@ -65,8 +65,8 @@ class BuildJob(Job[P, R]):
         request = self._request(options, args, kwargs)
         if options.connection is not None:
             raise InvalidPolicy(
-                f"build {self.name} is not created in your transaction, where other processes could not see it; "
-                "submit a run there that waits for it: depends_on=[….request(…)]"
+                f"build {self.name} can't be created in your transaction, because other processes could not see it. "
+                "Submit a run in the transaction that waits for the build: depends_on=[….request(…)]"
             )
         traceparent = telemetry.current()
         return lambda new_id, created_at: Submission(
@@ -166,7 +166,7 @@ def build_policy(given: dict[str, Any]) -> Policy:
 
 
 def _check_options(name: str, options: Options) -> None:
-    """Refuse options that can't apply to a build, because others may have requested it before."""
+    """Refuse options that can't apply to a build, because another run may have requested the build already."""
     given = {
         "key": options.key,
         "delay": options.delay,
@@ -175,4 +175,4 @@ def _check_options(name: str, options: Options) -> None:
         "idempotency_key": options.idempotency_key,
     }
     if unfit := [option for option, value in given.items() if value is not None]:
-        raise InvalidPolicy(f"build {name}: {', '.join(unfit)} does not fit a build, which starts when it is requested")
+        raise InvalidPolicy(f"build {name}: a build can't have {' or '.join(unfit)}: it starts when it is requested")

@@ -96,7 +96,7 @@ def show_(target: str, run_id: str, as_json: bool) -> int:
 @builds.command(short_help="Mark a build as stale, so that the next request rebuilds it.")
 @parameters.target_argument()
 @parameters.run_argument(completion.builds)
-@click.option("--reason", help="Why; stored with the build until it is rebuilt.")
+@click.option("--reason", help="The reason, stored with the build until it is rebuilt.")
 @parameters.json_option
 def invalidate(target: str, run_id: str, reason: str | None, as_json: bool) -> int:
     """Mark a build as stale: the next run that requests it starts a new build.

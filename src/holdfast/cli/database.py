@@ -62,7 +62,7 @@ def _print(target: str, version: int | None) -> int:
 def verify(target: str, artifacts: bool, as_json: bool) -> int:
     """Check that the database is consistent, without changing it. You can run it while workers are running.
 
-    It checks, for example, that every run is in exactly one state, that no key is held too often and that no outcome
+    It checks, for example, that every run is in exactly one place, that no key is held too often and that no outcome
     has changed. It exits with code 0 if it finds no problem, otherwise with 1. With --artifacts and a database URL, set
     HOLDFAST_ARTIFACTS to the artifact store.
 
@@ -77,7 +77,7 @@ def verify(target: str, artifacts: bool, as_json: bool) -> int:
             screen.document({"ok": not found, "findings": [json_output.finding(each) for each in found]})
         elif not found:
             screen.show(
-                "no problems found: every run is in exactly one state"
+                "no problems found: every run is in exactly one place"
                 + (" and every artifact matches its checksum" if artifacts else "")
             )
         else:

@@ -41,7 +41,7 @@ COMMANDS = {
     "worker": ("worker", "Start a worker that executes queued runs."),
     "workers": ("workers", "List live workers, and drain one."),
 }
-"""Each command with its module, which is imported when the command is used, and its line in the help."""
+"""The module of each command, imported when the command is used, and its line in the help."""
 
 
 class Command(click.Group):
@@ -129,9 +129,9 @@ class ClosedPipe(Exception):
 def main(debug: bool, url: str | None, token: str | None) -> None:
     """Run background jobs on the database you already have.
 
-    The first argument of a command names an application, a database or a server. An application is module:attribute:
-    app:hf is `hf` in app.py of this folder, and path/app.py:hf works too. A database URL or a server URL is enough
-    for commands that need no application code.
+    The first argument of a command names an application, a database or a server. Write an application as
+    module:attribute: app:hf is `hf` in app.py of this folder, and path/app.py:hf works too. A database URL or a server
+    URL is enough for commands that need no application code.
 
     \b
     holdfast worker app:hf                       start a worker
@@ -141,8 +141,8 @@ def main(debug: bool, url: str | None, token: str | None) -> None:
     holdfast top app:hf                          watch queues and workers, live
     holdfast runs list http://127.0.0.1:8700     ask a server; its token is in HOLDFAST_TOKEN
 
-    Every command has --help. Exit codes: 0 success, 1 problem, 2 usage error, 3 not found, 4 unfinished runs
-    released, 5 stopped at once, 6 database or server unavailable, 7 name, lock or port in use, 8 timed out.
+    Every command has --help. Exit codes: 0: success; 1: problem; 2: usage error; 3: not found; 4: unfinished runs
+    were released; 5: stopped at once; 6: database or server unavailable; 7: name, lock or port in use; 8: timed out.
     """
 
 

@@ -67,7 +67,7 @@ def list_(target: str, state: str | None, name: str | None, limit: int, before: 
 @pipelines.command("show")
 @parameters.target_argument()
 @parameters.run_argument(completion.pipelines)
-@click.option("--follow", is_flag=True, help="Update until it has ended; exit with 1 if it did not succeed.")
+@click.option("--follow", is_flag=True, help="Update until the pipeline has ended; exit with 1 if it did not succeed.")
 @parameters.json_option
 def show_(target: str, run_id: str, follow: bool, as_json: bool) -> int:
     """Show the stages of a pipeline with their order, state and progress, and the runs that failed.

@@ -125,7 +125,7 @@ def _depends_on(shown: Snapshot) -> str:
 
 
 def _took(shown: Snapshot, progress: Progress | None, now: datetime) -> str:
-    """Return how long a run has taken; for a pipeline, the time of its stages."""
+    """Return how long a run has taken; for a pipeline, the time since its first stage started."""
     if shown.kind == "pipeline":
         taken = None if progress is None else progress.took(shown, now=now)
         return "" if taken is None else duration(taken)

@@ -179,7 +179,7 @@ def why(target: str, run_id: str, as_json: bool) -> int:
 @runs.command(short_help="Cancel a run.")
 @parameters.target_argument()
 @parameters.run_argument()
-@click.option("--reason", default="cancelled", show_default=True, help="Why; stored with the run.")
+@click.option("--reason", default="cancelled", show_default=True, help="The reason, stored with the run.")
 @parameters.json_option
 def cancel(target: str, run_id: str, reason: str, as_json: bool) -> int:
     """Cancel a run. A queued run never starts, and a running one is stopped by its worker.

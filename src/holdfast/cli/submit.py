@@ -45,7 +45,7 @@ class Delay(click.ParamType[timedelta]):
 @click.option("--queue", shell_complete=completion.queues, help="Queue to use instead of the job's own.")
 @click.option("--priority", type=int, help="Runs with a higher priority start first.")
 @click.option("--delay", type=Delay(), help="Start later: 90, 90s, 5m, 2h, 1d.")
-@click.option("--key", help="Concurrency key: at most one run of a key runs at a time.")
+@click.option("--key", help="Concurrency key: at most `key_limit` runs of a key (by default one) run at a time.")
 @click.option("--idempotency-key", metavar="KEY", help="Submitting again with the same key returns the same run.")
 @click.option("--tag", "tags", multiple=True, metavar="NAME=VALUE", help="Tag to search by; may be repeated.")
 @click.option("--wait", is_flag=True, help="Wait until the run has ended, then print its result.")

@@ -190,7 +190,7 @@ class Signals:
 
 
 def log_to_stderr(level: str, *, kept: str) -> None:
-    """Log to stderr at `level`; the root logger also passes records at `kept`, the level that is stored with runs."""
+    """Log to stderr at `level`. The root logger also passes records at `kept`, the level from which runs store them."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setLevel(level.upper())
     handler.setFormatter(PlainFormatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s"))

@@ -77,7 +77,10 @@ class Client:
         order: Order = "newest",
         before: RunLike | None = None,
     ) -> SearchPage[Snapshot]:
-        """Return a page of at most 200 runs that match a filter, newest first. `after` is the `next` of a page."""
+        """Return a page of at most 200 runs that match a filter, newest first.
+
+        `after` is the `next` of the previous page. `order` and `before` mean the same as in `Holdfast.search`.
+        """
         query = _query(filter) | {"order": order, "before": None if before is None else id_of(before)}
         answer = self._wire.get("runs", **query, after=after, limit=min(limit, MOST))
         page = decoding.value(SearchPage[dict[str, Any]], answer)
@@ -119,7 +122,7 @@ class Client:
     ) -> TimelinePage:
         """Return at most 200 events of a run after a cursor.
 
-        With `wait` it waits for the first event, at most so many seconds.
+        It waits up to `wait` seconds for the first event.
         """
         answer = self._wire.get("runs", id_of(run), "events", after=after, limit=min(limit, MOST), wait=wait or None)
         events = tuple((event["cursor"], decoding.value(Event, event)) for event in answer["events"])
@@ -155,7 +158,7 @@ class Client:
         return [decoding.value(Step, one | {"result": decoding.as_json(one["result"])}) for one in whole]
 
     def audit_log(self, *, limit: int = 50, before: str | None = None) -> Sequence[AuditEntry]:
-        """Return the actions of operators, newest first. `before` is the cursor of the last entry of a page."""
+        """Return the actions of operators, newest first. `before` is the last cursor of the previous page."""
         answer = self._wire.get("audit", limit=min(limit, MOST), before=before)
         return decoding.items(AuditEntry, answer)
 

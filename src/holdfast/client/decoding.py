@@ -37,7 +37,7 @@ def page(kind: type[T], data: Any) -> Page[T]:
 
 
 def pages(read: Callable[[str | None, int], Page[T]], *, limit: int, first: str | None) -> list[T]:
-    """Return up to `limit` items, from as many pages of `read(after, limit)` as that takes."""
+    """Return up to `limit` items. Call `read(after, limit)` for one page after another until there are enough."""
     items: list[T] = []
     last = first
     while True:

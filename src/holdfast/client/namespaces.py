@@ -116,7 +116,7 @@ class Builds(OperatorNamespace):
         return [self.get(one["run_id"]) if one["cut"] else decoding.build(one) for one in found]
 
     def history(self, which: Build | RunLike) -> builtins.list[Snapshot]:
-        """Return the runs that built it, newest first."""
+        """Return the runs that built a build, newest first."""
         runs = self._wire.get("builds", _named(which))["runs"]
         return [decoding.listed(self._wire, run) for run in runs]
 
@@ -137,7 +137,7 @@ class Builds(OperatorNamespace):
 class Bulk(OperatorNamespace):
     """Actions on all runs that match a filter. Each is a background run that any worker executes.
 
-    Its result says how many runs matched, how many were done and how many were skipped.
+    Its result says how many runs matched, how many the action was applied to and how many were skipped.
     """
 
     def cancel(self, filter: RunFilter, *, reason: str = "cancelled") -> Run[dict[str, int]]:
@@ -145,7 +145,7 @@ class Bulk(OperatorNamespace):
         return self._run(self._wire.post("runs", "cancel", body=_body(filter) | {"reason": reason}))
 
     def again(self, filter: RunFilter) -> Run[dict[str, int]]:
-        """Run every matching run that has ended again, each once."""
+        """Run again, once each, all matching runs that have ended."""
         return self._run(self._wire.post("runs", "again", body=_body(filter)))
 
 
@@ -187,7 +187,7 @@ class Queues(Namespace):
         return decoding.items(Queue, self._wire.get("queues"))
 
     def get(self, name: str) -> Queue:
-        """Return a queue. One that is unknown has no runs, no pause and no limits."""
+        """Return a queue. An unknown queue has no runs, no pause and no limits."""
         return decoding.value(Queue, self._wire.get("queues", name))
 
     def pause(self, name: str, *, note: str | None = None) -> None:
@@ -226,18 +226,18 @@ class Schedules(OperatorNamespace):
     def trigger(self, schedule: Job[..., Any] | str, *, scheduled_for: datetime) -> Run[Any]:
         """Claim a slot now, as the scheduler would, and return its run.
 
-        Raises SlotTaken if the slot has been decided, StillRunning if an unfinished run prevents it, and NoWorker if no
-        live worker would run it.
+        Raises SlotTaken if the slot already has a run or an outcome, StillRunning if an unfinished run prevents it, and
+        NoWorker if no live worker would run it.
         """
         body = {"scheduled_for": scheduled_for.astimezone(UTC).isoformat()}
         return self._run(self._wire.post("schedules", job_name(schedule), "trigger", body=body))
 
     def pause(self, schedule: Job[..., Any] | str, *, note: str | None = None) -> None:
-        """Let no slot start until `resume`. Runs that have started continue."""
+        """Start no slots until `resume`. Runs that have started continue."""
         self._wire.post("schedules", job_name(schedule), "pause", body={"note": note})
 
     def resume(self, schedule: Job[..., Any] | str) -> None:
-        """End a pause. The slots due during the pause are late."""
+        """End a pause. Slots that were due during the pause are treated as late."""
         self._wire.post("schedules", job_name(schedule), "resume")
 
 
@@ -268,7 +268,7 @@ class Statistics(Namespace):
         return decoding.items(JobTotals, self._wire.get("statistics", "jobs"))
 
     def counters(self) -> list[Counter]:
-        """Return the counters of events that leave no row: lost leases, takeovers, refusals, missed slots."""
+        """Return the counters of lost leases, takeovers, refused submissions and missed slots."""
         return decoding.items(Counter, self._wire.get("statistics", "counters"))
 
 

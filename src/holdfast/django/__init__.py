@@ -71,7 +71,7 @@ class Holdfast(app.Holdfast):
         self._opened = store
 
     def _open(self, engine: Any) -> None:
-        """Open nothing yet: when this is imported, Django has not switched to its test database."""
+        """Open nothing yet: Django switches to its test database only after the application's modules are imported."""
         with contextlib.suppress(InvalidSetting):
             self._set_url(django_bridge.url_of(self.alias))
         django_bridge.remember()
@@ -123,7 +123,7 @@ class Holdfast(app.Holdfast):
             raise self._changed(which)
 
     def _require_right(self, which: tuple[object, ...]) -> None:
-        """Raise WrongDatabase unless this is the first database, or the change to Django's test database."""
+        """Raise WrongDatabase unless this is the first database, or Django has switched to its test database."""
         testing = django_bridge.is_testing()
         if testing and not django_bridge.is_test_database(self.alias):
             raise WrongDatabase(

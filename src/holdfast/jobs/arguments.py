@@ -28,7 +28,7 @@ _CONFIG = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
 
 
 class Arguments:
-    """The parameters of one function, without its context, and its result.
+    """The parameters of one function, except its context, and the type of its result.
 
     `types` gives the types of parameters that the function does not annotate.
     """
@@ -71,7 +71,7 @@ class Arguments:
     def lost_context(self) -> str:
         """A hint for error messages if a parameter looks like a context but has no resolvable annotation.
 
-        Only its annotation tells a context from an argument.
+        A context is recognised only by its annotation.
         """
         lost = next((name for name in CONTEXTS if name in self.names and name not in self.hints), None)
         if lost is None or self.context_name is not None:
@@ -130,7 +130,7 @@ class Arguments:
         return self.result.encode(value, what=f"the result of {self.of}", max_bytes=max_bytes)
 
     def encode_finish(self, value: Any, *, max_bytes: int) -> tuple[str, Any]:
-        """Do the same for the result given to `ctx.finish`; a function annotated with None may give any plain JSON."""
+        """Encode the result given to `ctx.finish`. A function annotated with None may use any plain JSON."""
         shape = plain() if self.result.hint in (None, type(None)) else self.result
         return shape.encode(value, what=f"the result of {self.of}", max_bytes=max_bytes)
 
@@ -268,7 +268,7 @@ def _hints(fn: Callable[..., Any]) -> dict[str, Any]:
 
 
 def _plain_function(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function with the annotations, inside decorators, partials and callable objects."""
+    """Return the annotated function that decorators, partials or a callable object wrap."""
     fn = inspect.unwrap(fn)
     if isinstance(fn, partial):
         return _plain_function(fn.func)
@@ -292,14 +292,14 @@ def plain() -> Shape:
 
 
 def check_key(key: KeySpec | None, names: tuple[str, ...], job: str, *, what: str = "key") -> None:
-    """Raise InvalidPolicy if a key (or an option in the same notation) names no parameter."""
+    """Raise InvalidPolicy if a key (or an option in the same notation) names an unknown parameter."""
     if isinstance(key, str) and "{" in key:
         try:
             wanted = {field.partition(".")[0].partition("[")[0] for _, field, _, _ in Formatter().parse(key) if field}
         except ValueError as error:
             raise InvalidPolicy(f"job {job}: {what}={key!r} is not a valid template: {error}") from None
         if unknown := wanted - set(names):
-            raise InvalidPolicy(f"job {job}: {what}={key!r} names no parameter: {', '.join(sorted(unknown))}")
+            raise InvalidPolicy(f"job {job}: {what}={key!r} uses unknown parameters: {', '.join(sorted(unknown))}")
     elif isinstance(key, str) and key not in names:
         known = ", ".join(names) or "none"
         raise InvalidPolicy(

@@ -73,7 +73,7 @@ class Job(Generic[P, R]):
         return self._handle(await self.submitter.asubmit(self._draft(args, kwargs), connection))
 
     def submit_many(self, arguments: Iterable[Mapping[str, Any]]) -> list[Run[R]]:
-        """Submit a run for each mapping of arguments, all in one transaction or none."""
+        """Submit a run for each mapping of arguments: all of them in one transaction, or none."""
         connection = self.options.connection
         self.submitter.start(self.name, connection)
         return [self._handle(run_id) for run_id in self.submitter.submit_many(self._drafts(arguments), connection)]
@@ -152,10 +152,10 @@ class Job(Generic[P, R]):
         return migrate
 
     fills = False
-    """Whether its arguments are completed at its start, from the results of other runs."""
+    """Whether the arguments of a run are completed from the results of other runs when it starts."""
 
     def filled(self, args: str, ask: Callable[[str, Sequence[str]], dict[str, str]]) -> str:
-        """Return the stored arguments with the missing ones filled in; `ask` reads those, as JSON text by name."""
+        """Return the stored arguments with the missing ones filled in. `ask` reads the latter as JSON text by name."""
         return args
 
     def decode_arguments(self, text: str) -> dict[str, Any]:

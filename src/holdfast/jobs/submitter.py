@@ -79,7 +79,7 @@ class Submitter:
             return await self.threads.run(_retrying, lambda: self._submit_together(pending))
 
     def submit_many(self, drafts: Sequence[Draft], connection: Any) -> list[str]:
-        """Write all of them in one transaction, or none."""
+        """Write all these submissions in one transaction, or none."""
         from holdfast.runs.submit import submit_whole
 
         pending = [Pending(draft) for draft in drafts]

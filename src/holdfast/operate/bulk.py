@@ -41,8 +41,8 @@ from holdfast.values.runs import Snapshot, Step
 class Bulk:
     """Actions on all runs that match a filter. Each is a background run that any worker executes.
 
-    Its result says how many runs matched, how many were done and how many were skipped. Runs submitted later, and other
-    bulk actions, are not affected.
+    Its result says how many runs matched, how many the action was applied to and how many were skipped. Runs submitted
+    later, and other bulk actions, are not affected.
     """
 
     def __init__(self, runtime: Runtime, handle: Callable[[str], Run[Any]]) -> None:
@@ -53,7 +53,7 @@ class Bulk:
         return self._submit(CANCEL, filter, by, reason=reason)
 
     def again(self, filter: RunFilter, *, by: str | None = None) -> Run[dict[str, int]]:
-        """Run every matching run that has ended again, each once.
+        """Run again, once each, all matching runs that have ended.
 
         Runs of jobs with `only_from_code` are skipped. A filter that names such a job is refused.
         """
@@ -151,7 +151,7 @@ class Matching:
         return self._all(ctx, rounds, act, filters=filters)
 
     def again(self, ctx: Context, filter: dict[str, Any], by: str | None = None) -> dict[str, int]:
-        """Run every matching run that has ended again."""
+        """Run again all matching runs that have ended."""
         filters = filters_for(AGAIN, RunFilter.from_json(filter))
 
         def act(tx: Transaction, run: Snapshot) -> bool:

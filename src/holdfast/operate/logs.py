@@ -53,7 +53,7 @@ def _record(event: Event) -> LogRecord | None:
 
 
 def _rank(record: LogRecord) -> int:
-    """Return the number of a record's level. A level that the application defined counts as INFO."""
+    """Return the number of a record's level. A level that this process does not know counts as INFO."""
     return logging.getLevelNamesMapping().get(record.level, logging.INFO)
 
 

@@ -1,4 +1,4 @@
-"""Verify: check on the live database that every run is in exactly one state."""
+"""Verify: check that the live database is consistent, above all that every run is in exactly one place."""
 
 from __future__ import annotations
 

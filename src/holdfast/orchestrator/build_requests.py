@@ -1,6 +1,7 @@
-"""Build requests: get or create the builds of runs that were submitted in a caller's transaction.
+"""Build requests: get or create the builds of runs that were submitted in a caller transaction.
 
-A caller's transaction only stores a request: others would have to wait for a build that was created inside it.
+In a caller transaction only the request is stored. If the build were created there, other transactions that request it
+would have to wait for the commit.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ def resolve(tx: Transaction, *, limit: int) -> int:
     rows = [row for row in rows if row["run_id"] not in failed]
     if not rows:
         return len(failed)
-    # The newest request decides whether a cancelled build is made again; requests before the cancel share it, below.
+    # The newest request decides whether a cancelled build is started again. A request made before the cancellation gets
+    # the cancelled run, through `for_request_at` below.
     requested_at = {BuildRequest.of(row): row["created_at"] for row in sorted(rows, key=lambda row: row["created_at"])}
     builds = get_or_create(tx, requested_at, make=submit_builds, requested_at=requested_at)
     # Lock the waiting runs, so that none of them is cancelled now and leaves a dependency behind.
@@ -78,7 +80,7 @@ def _fail_unreadable(tx: Transaction, rows: Sequence[Row]) -> set[str]:
 
 
 def _depends_on(text: str) -> list[str | None] | None:
-    """Return the dependencies of a run, in order; None if they can't be decoded, which fails the run at its claim."""
+    """Return the dependencies of a run, in order; None if they can't be decoded: then the run fails when claimed."""
     try:
         return list(read_depends_on(text))
     except Unreadable:

@@ -57,7 +57,7 @@ def _expand(tx: Transaction, row: Row, plan: Plan, *, limit: int) -> int:
     segments = _segments(tx, plan[stage.split.source])
     batch = _possible(tx, plan, stage, segments[begin : begin + limit])
     if not batch and begin < len(segments):
-        return 0  # the segments of a stage that it follows do not exist yet
+        return 0  # a followed stage does not have the next segment yet
     end = begin + len(batch)
     last = end == len(segments)
     dependencies = dict.fromkeys(_insert(tx, plan, stage, batch, traceparent=row["traceparent"]), 0)

@@ -62,7 +62,9 @@ def read_pulse(tx: Transaction, *, queues: Sequence[str], jobs: Sequence[str], h
 
 
 class Orchestrator:
-    """Promotes waiting runs, recovers lost ones and claims due slots. It never executes runs; any number may run.
+    """Promotes waiting runs, recovers lost ones and claims due slots. It never executes runs.
+
+    Several orchestrators may work at once.
 
     With `moves=False` it only polls on behalf of its worker.
     """
@@ -193,7 +195,7 @@ class Orchestrator:
     def _may_take_over(self) -> bool:
         """Whether we may mark and take expired leases: our heartbeat is fresh, and our clock has not jumped recently.
 
-        This also works if every process lives shorter than a lease, because the marks are in the database.
+        Recovery works even if no process lives as long as a lease, because the marks are in the database.
         """
         return self._clock.settled_for() >= self._settings.lease and self._may_recover()
 

@@ -127,9 +127,9 @@ def _assign(tx: Transaction, next_runs: Mapping[tuple[str, int], str]) -> int:
 
 
 def _next_runs(tx: Transaction, open_locks: Sequence[tuple[str, int]]) -> dict[tuple[str, int], str]:
-    """Choose, for each open key lock, the oldest waiting run that may have it and has no other yet.
+    """Choose a waiting run for each open key lock: the oldest that may have this lock and was not chosen for another.
 
-    The highest number goes first, because the fewest runs may have it.
+    Locks with higher numbers come first, because fewer runs have a `key_limit` that high.
     """
     opens = Counter(key for key, _ in open_locks)
     rows = [{"run_key": key, "key_number": number, "opens": opens[key]} for key, number in open_locks]
@@ -147,7 +147,7 @@ def _next_runs(tx: Transaction, open_locks: Sequence[tuple[str, int]]) -> dict[t
 
 
 def _remove_met(tx: Transaction, met: Sequence[Row]) -> int:
-    """Remove met dependencies and promote the runs that have none left; a failed one may fail its dependent run."""
+    """Remove met dependencies and promote the runs that have none left. A run may fail if its dependency failed."""
     if not met:
         return 0
     # Lock the waiting runs first, and count only the rows that our DELETE returned. Otherwise two orchestrators that
@@ -169,7 +169,7 @@ def _remove_met(tx: Transaction, met: Sequence[Row]) -> int:
 
 
 def _ended_badly(row: Row) -> bool:
-    """Whether a dependency failed. A skipped one does not count, because the failure that caused it already has."""
+    """Whether a dependency failed. A skipped one does not count: the failure that caused the skip already counts."""
     return bool(row["state"] != "succeeded" and row["failure_type"] != "SKIPPED")
 
 

@@ -5,6 +5,7 @@ waiting period after that. The mark is in the database, so it does not matter wh
 process lives.
 
 a slot's run, at a worker's start  ──▶ failed, worker_startup_recovery
+orphaned, on_crash = fail          ──▶ failed, PROCESS_TERMINATED
 cancel was requested               ──▶ cancelled
 the lease lasted to the deadline   ──▶ timed_out, or retried if its policy says so
 a slot's run, past its deadline    ──▶ timed_out
@@ -78,7 +79,8 @@ def overdue(tx: Transaction, *, wait: timedelta, limit: int) -> Sequence[Row]:
 def take_away(tx: Transaction, rows: Sequence[Row], *, reason: str, orphaned: bool = False) -> list[Takeover]:
     """Remove these leases, and move their runs as their policies say.
 
-    `orphaned`: their process is known to be gone, so they end for that reason and not because of their deadline.
+    `orphaned`: their process is known to be gone. With `on_crash='fail'` the runs fail for that reason, even if their
+    deadline has passed.
     """
     if not rows:
         return []
@@ -123,7 +125,7 @@ def decide(
         # The lost worker is the reason, even if the deadline has passed or a cancel was requested.
         return Failed("PROCESS_TERMINATED", STARTUP)
     if orphaned and policy.on_crash == "fail":
-        # Neither a deadline nor a cancel that came while no worker was there is the reason.
+        # The lost process is the reason, even if the deadline passed or a cancel came while no worker was alive.
         return Failed("PROCESS_TERMINATED", f"worker {lease.holder} was lost: {reason}")
     if lease.cancel_requested_at is not None:
         return Cancelled(lease.cancel_reason or "cancelled")

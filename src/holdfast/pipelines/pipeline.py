@@ -1,4 +1,4 @@
-"""Pipelines: declared in code as stages, each a job that runs after the stages that it names.
+"""Pipelines: stages declared in code. Each stage is a job that runs after the stages that it names.
 
     video = hf.pipeline("video")
 
@@ -84,12 +84,14 @@ class Pipeline(Job[..., Any]):
         isolation: Isolation | None = None,
         **policy: Any,
     ) -> Decorator:
-        """Turn a function into a stage. A later stage gets its result in a parameter named like this stage.
+        """Turn a function into a stage. A later stage gets the result in a parameter with this stage's name.
 
         after           the stage or stages that must end first, as functions or by name
-        each            split the stage into segments: each is a run, and gets its value in this parameter. The first
-                        stage of `after` determines the segments: the values it returns, or its own segments
-        version         change it when the stage starts to produce something else; part of the folder of its artifacts
+        each            the parameter that gets the value of a segment. It splits the stage into segments, each a run.
+                        There is one for each value that the first stage of `after` returns; if that stage is split
+                        too, both have the same segments
+        version         change it when the stage starts to produce something else; a new version does not reuse the
+                        artifacts of an older one
         on_error        "stop" (default): the pipeline fails if the stage fails; "continue": later stages run anyway
         allow_failures  the number of segments that may fail before the stage fails
         name            the stage's name; default: the function's

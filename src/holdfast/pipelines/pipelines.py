@@ -43,7 +43,7 @@ class Pipelines:
         return self._runtime.read(lambda tx: stages.list_pipelines(tx, job=job, state=state, limit=limit, before=last))
 
     def progress(self, pipelines: Sequence[Snapshot]) -> Mapping[str, Progress]:
-        """Return by run id how many stages each pipeline has, how many are done, and when the first started."""
+        """Return for each pipeline, by run id, its number of stages, how many are done, and when the first started."""
         runs = [run for run in pipelines if run.kind == "pipeline"]
         return self._runtime.read(lambda tx: stages.progress_of(tx, runs)) if runs else {}
 

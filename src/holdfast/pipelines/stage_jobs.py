@@ -47,7 +47,10 @@ class StageJob(Job[..., Any]):
     ) -> None:
         name = f"{pipeline.name}.{stage}"
         if not stage.isidentifier() or len(stage) > MAX_STAGE or stage in RESERVED:
-            raise InvalidPolicy(f"pipeline {pipeline.name}: {stage!r} can't be the name of a stage")
+            raise InvalidPolicy(
+                f"pipeline {pipeline.name}: {stage!r} can't be the name of a stage; use a Python identifier of at most "
+                f"{MAX_STAGE} characters, but not {' or '.join(RESERVED)}"
+            )
         if stage in pipeline.stages:
             raise InvalidPolicy(f"pipeline {pipeline.name} already has a stage {stage!r}; give this one another name=…")
         if stage in pipeline.given:
@@ -78,7 +81,7 @@ class StageJob(Job[..., Any]):
     def result_type(self, *, beside: StageJob | None = None) -> Any:
         """Return the type of the result that other stages get.
 
-        A stage `beside` this one, with the same segments, gets the result of its own segment only.
+        A segment of a stage with the same segments (`beside`) gets only the result of the segment of its own name.
         """
         one = self.arguments.result.hint
         maybe = (NoneType if one is None else one) | None

@@ -43,8 +43,8 @@ class Cancel:
 class BuildMatch:
     """The run of a build; `met` is true if the run has already succeeded.
 
-    `cancelled` is the latest cancellation of this build. A request made before it gets the cancelled run: see
-    `for_request_at`.
+    `cancelled` is the latest cancellation of this build. Requests made before the cancellation get the cancelled run:
+    see `for_request_at`.
     """
 
     run_id: str

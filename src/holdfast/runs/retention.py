@@ -86,7 +86,7 @@ def page(tx: Transaction, state: State, cursor: Cursor, *, before: datetime, lim
 
 
 def heads(tx: Transaction, ended: Sequence[Ended]) -> list[str]:
-    """Return the runs without an existing parent; the others are deleted with their parents."""
+    """Return the runs without an existing parent that are not kept forever. A child is deleted with its parent."""
     parents = sorted({one.parent_id for one in ended if one.parent_id is not None})
     existing = {row["id"] for row in tx.all("find_runs", ids=parents)} if parents else set()
     return [one.run_id for one in ended if not one.keep_forever and one.parent_id not in existing]
@@ -142,7 +142,7 @@ def _stays(child: Row, limits: Mapping[State, datetime]) -> bool:
 
 
 def served(tx: Transaction, run_ids: Iterable[str], *, since: datetime) -> set[str]:
-    """Return the runs of builds that were not stale before `since`; a run that got such a build may still use it."""
+    """Return the runs whose build became stale or was rebuilt at `since` or later; others may still use the build."""
     return {row["id"] for row in tx.all("find_served", ids=sorted(run_ids), since=since)}
 
 
@@ -175,7 +175,7 @@ def remove_old_events(tx: Transaction, *, before: datetime, limit: int) -> int:
 
 
 def remove(tx: Transaction, run_ids: Sequence[str]) -> int:
-    """Delete these runs with their remaining rows, and return their number. Artifacts and events are deleted before."""
+    """Delete these runs with their remaining rows, and return their number. Artifacts and events must be gone."""
     ids = held(tx, run_ids)
     if not ids:
         return 0

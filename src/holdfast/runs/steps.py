@@ -22,7 +22,7 @@ def insert(tx: Transaction, finished: Sequence[tuple[str, Step]]) -> None:
 
 
 def forget(tx: Transaction, lease: Lease, name: str) -> bool:
-    """Forget a step and record an event; return False if the run has no such step. Raise LeaseLost without a lease."""
+    """Forget a step and record an event; return False if the run has none. Raise LeaseLost if the lease is gone."""
     require_lease(tx, lease)
     step = tx.one("delete_step", run_id=lease.run_id, name=name)
     if step is None:

@@ -62,9 +62,9 @@ class Scheduling:
         tz                the time zone of the cron expression; default: UTC
         coalesce          run only the latest of several slots due at once (default, unless `catch_up` is a duration)
         misfire_grace     how late a slot may be claimed; after that it is missed (None: never)
-        catch_up          "none"; "latest": run the latest slot, however late; a duration: run all slots of that age
+        catch_up          "none"; "latest": run the latest slot, however late; a duration: run slots up to that age
         max_instances     how many runs of the job may be unfinished at once
-        overlap           when that many are: "skip" the slot, let its run "wait", or "cancel" the unfinished runs
+        overlap           "skip" the slot if that many are unfinished, let its run "wait", or "cancel" unfinished runs
         jitter            delay each start by up to this time; the delay depends only on the job and the slot
         timeout           the time limit of a run; default: twice `expected_runtime`, or else the job's timeout
         name, queue, priority, retry, isolation  as for a job; give them there if you schedule an existing job
@@ -132,7 +132,7 @@ class Scheduling:
                 f"job {job.name}: give {', '.join(given)} where the job is defined, not in its schedule"
             )
         if type(job) is not Job:
-            # A slot is a plain run: it has no plan and no fingerprint, and belongs to no pipeline.
+            # The run of a slot is a plain run: it has no plan and no fingerprint, and belongs to no pipeline.
             raise InvalidPolicy(
                 f"{job.name} is a pipeline, a stage or a build and can't be scheduled; schedule a job that submits it"
             )
@@ -140,7 +140,7 @@ class Scheduling:
             raise InvalidPolicy(f"job {job.name} already has a schedule; use a second job for a second schedule")
         if job.options.key is not None:
             raise InvalidPolicy(
-                f"job {job.name} has a key, but the runs of a schedule need its own; schedule a job without a key"
+                f"job {job.name} has a key, but a schedule sets the key of its runs; schedule a job without a key"
             )
         return job
 

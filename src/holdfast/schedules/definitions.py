@@ -27,9 +27,9 @@ class Schedule:
 
     coalesce       if several slots are due at once, only the latest runs
     misfire_grace  how late a slot may be claimed; after that it is missed (None: never)
-    catch_up       'none'; 'latest': the latest slot runs, however late; a duration: all slots of that age run
+    catch_up       'none'; 'latest': the latest slot runs, however late; a duration: slots up to that age run
     max_instances  how many runs may be unfinished at once
-    overlap        when that many are: 'skip' the slot, let its run 'wait', or 'cancel' the unfinished runs
+    overlap        'skip' the slot if that many runs are unfinished, let its run 'wait', or 'cancel' the unfinished runs
     jitter         delays each start by up to this time; the delay depends only on the job and the slot
     takes_slot     whether the job's function has a parameter `scheduled_for`
     """
@@ -140,7 +140,7 @@ def get(tx: Transaction, name: str) -> ScheduleStatus:
     if row is None:
         likely = did_you_mean(name, [each["name"] for each in tx.all("list_schedules")])
         raise ScheduleNotFound(
-            f"there is no schedule {name}" + (likely or "; a worker that declares it stores it at its start")
+            f"there is no schedule {name}" + (likely or "; a worker stores its schedules when it starts")
         )
     return _status(row)
 
@@ -150,7 +150,7 @@ def list_all(tx: Transaction) -> list[ScheduleStatus]:
 
 
 def pause(tx: Transaction, name: str, *, note: str | None) -> None:
-    """Let no slot start until `resume`. Runs that have started continue."""
+    """Claim no slots until `resume`. Runs that have started continue."""
     json_text.check_text(note, what="note")
     if not tx.run("pause_schedule", name=name, now=tx.now, note=note):
         get(tx, name)
@@ -173,7 +173,7 @@ def from_json(name: str, spec: str) -> Schedule:
 
 
 def differences(ours: str, stored: str) -> str:
-    """Describe the differences of two definitions: 'trigger: 0 * * * * UTC here, 30 * * * * UTC stored'."""
+    """Describe the differences between two definitions: 'trigger: 0 * * * * UTC here, 30 * * * * UTC stored'."""
     here, there = _flat(json_text.mapping(ours)), _flat(json_text.mapping(stored))
     return "; ".join(
         f"{name}: {_text(here.get(name))} here, {_text(there.get(name))} stored"

@@ -20,7 +20,7 @@ from holdfast.support.validation import did_you_mean, job_name
 from holdfast.values.schedules import ScheduleInfo, Slot
 from holdfast.values.workers import WorkerInfo
 
-AHEAD = 100  # how many slots that were triggered before their time are read at most
+AHEAD = 100  # at most this many slots that were triggered before their time are read
 
 
 class Schedules:
@@ -74,7 +74,7 @@ class Schedules:
         return self._handle(self._runtime.do(trigger))
 
     def pause(self, schedule: Job[..., Any] | str, *, note: str | None = None, by: str | None = None) -> None:
-        """Let no slot start until `resume`. Runs that have started continue."""
+        """Let workers claim no slots until `resume`. Runs that have started continue."""
         name = job_name(schedule)
 
         def pause(tx: Transaction) -> None:

@@ -1,6 +1,6 @@
 """Slots: the due times of a schedule, and what was decided for each.
 
-    due ──▶ claimed      its run was submitted in the same transaction, and the run has the outcome.
+    due ──▶ claimed      its run was submitted in the same transaction. The outcome of the run is that of the slot.
                          `claimed_by` is the worker that claimed it, or that serves a slot triggered by hand
         ──▶ coalesced    a later slot that was due at the same time runs instead
         ──▶ skipped      an earlier run had not ended, or the queue was full
@@ -133,7 +133,7 @@ def active(tx: Transaction, schedule: Schedule) -> list[Active]:
 
 
 def in_the_way(schedule: Schedule, found: Iterable[Active]) -> Active | None:
-    """Return the run because of which a slot that is due now is skipped, if there is one."""
+    """Return the unfinished run that makes the scheduler skip a slot due now, if there is one."""
     under_way = [one for one in found if not one.lost]
     return under_way[0] if schedule.overlap == "skip" and len(under_way) >= schedule.max_instances else None
 
@@ -161,7 +161,7 @@ def trigger(tx: Transaction, name: str, *, scheduled_for: datetime) -> str:
     if not claimed:
         raise _is_taken(name, slot_at, of_slot(tx, name, slot_at))
     if other is not None:
-        raise StillRunning(f"schedule {name}: {other}; with overlap='skip' no other run starts until then")
+        raise StillRunning(f"schedule {name}: {other}; with overlap='skip', no other run starts until it ends")
     [run_id] = [slot.run_id for slot in claimed if slot.run_id is not None]
     return run_id
 
@@ -199,7 +199,10 @@ def about(tx: Transaction, run: Snapshot) -> list[str]:
         if earlier:
             slot_at = earlier[0]["slot_at"]
             blocking = f"slot {text(slot_at)}" if slot_at is not None else "an earlier run"
-            reasons.append(f"{blocking} (run {earlier[0]['run_id']}) has not ended; runs of {run.job} do not overlap")
+            reasons.append(
+                f"{blocking} (run {earlier[0]['run_id']}) has not ended; "
+                f"the schedule limits how many runs of {run.job} run at once"
+            )
     return reasons
 
 

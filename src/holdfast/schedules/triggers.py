@@ -21,7 +21,7 @@ from holdfast.values.rates import rate_in_words
 
 SECOND, DAY, WEEK = timedelta(seconds=1), timedelta(days=1), timedelta(weeks=1)
 FAR = 50  # years without a slot after which a cron expression is taken to have no more
-CHAIN = 100_000  # how many times of an APScheduler trigger are read to reach an instant
+CHAIN = 100_000  # at most this many fire times of an APScheduler trigger are read to reach an instant
 
 # Cron's nicknames, and the fields that they stand for.
 NICKNAMES = {
@@ -69,10 +69,10 @@ class Every:
 class Cron:
     """A cron expression of five fields (or six, with seconds first, or a nickname like @daily) in a time zone.
 
-    When clocks change, cron's own rules apply. An expression with fixed times (no star in minute and hour) runs once: a
-    time that is skipped runs right after the change, and a time that is repeated runs the first time only. An
-    expression with a star in minute or hour follows real time: a time that does not exist does not run, and a time
-    that is repeated runs twice.
+    When clocks change, cron's own rules apply. An expression with fixed times (five fields, no star in minute and hour)
+    runs once: a time that is skipped runs right after the change, and a time that is repeated runs the first time only.
+    Any other expression follows real time: a time that does not exist does not run, and a time that is repeated runs
+    twice.
     """
 
     expression: str
@@ -124,8 +124,8 @@ class Cron:
     def _from(self, start: datetime) -> Iterator[datetime]:
         """Yield slots from `start` on.
 
-        cronsim evaluates the expression on a wall clock without a time zone, and we apply the zone: its own handling of
-        zones skips slots where the offset changes by half an hour.
+        cronsim evaluates the expression on a wall clock without a time zone, and we apply the zone, because cronsim's
+        own handling of zones skips slots where the offset changes by half an hour.
         """
         matches: Iterator[datetime] = iter(())
         found: datetime | None = None
@@ -134,7 +134,7 @@ class Cron:
             wall, last = (begin + offset).replace(tzinfo=None), (end + offset).replace(tzinfo=None)
             if passed is not None and passed != wall and self._fixed:
                 if found is not None and passed <= found < wall:
-                    yield begin  # the clocks skipped its time
+                    yield begin  # the clocks skipped the time of this slot
                 wall = max(wall, passed)
             if found is None or found < wall or (passed is not None and wall < passed):
                 matches = CronSim(self.expression, wall - SECOND)
@@ -169,7 +169,7 @@ class Cron:
 class Adapted:
     """A trigger of APScheduler, or any object with `get_next_fire_time`.
 
-    It must give the same times in every process: it may not be random, and an interval needs a fixed start date.
+    It must give the same times in every process: it must not be random, and an interval needs a fixed start date.
     """
 
     trigger: FireTimes
@@ -195,7 +195,9 @@ class Adapted:
             if later is not None and later <= found:
                 break
             found = later
-        raise InvalidPolicy(f"the times of trigger {self.trigger} do not advance")
+        raise InvalidPolicy(
+            f"the times of trigger {self.trigger} do not advance, or not to {instant} within {CHAIN:,} times"
+        )
 
     def __str__(self) -> str:
         return str(self.trigger)

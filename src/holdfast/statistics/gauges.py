@@ -20,7 +20,7 @@ MINUTE = timedelta(minutes=1)
 
 
 def look(tx: Transaction) -> Gauge | None:
-    """Return the gauge of this minute, or None if it needs not be stored."""
+    """Return the gauge of this minute, or None if it need not be stored."""
     queues = list_queues(tx)
     current = Gauge(
         at=tx.now.replace(second=0, microsecond=0),

@@ -62,9 +62,9 @@ def oldest_waiting(tx: Transaction, queues: Sequence[Queue]) -> timedelta | None
 
 
 def pace(tx: Transaction) -> Throughput:
-    """Return the throughput of the last minutes, computed from at most the NEWEST outcomes."""
+    """Return the throughput of the last five minutes, computed from the newest 2,000 outcomes at most."""
     rows = tx.all("find_latest", since=tx.now - RECENT, limit=NEWEST)
-    # If there were more rows, some of the oldest instant may be missing: leave that instant out.
+    # If the limit was reached, rows of the oldest instant may be missing: leave that instant out.
     since = rows[-1]["finished_at"] if len(rows) == NEWEST else tx.now - RECENT
     rows = [row for row in rows if row["finished_at"] > since]
     seconds = max((tx.now - since).total_seconds(), 0.001)

@@ -41,8 +41,8 @@ class Statistics:
     def gauges(self, span: timedelta) -> list[Gauge]:
         """Return how many runs waited and ran in each minute of the last `span` (up to 2 days), oldest first.
 
-        Workers store these gauges. While nothing waits and nothing runs, one gauge stands for all minutes until the
-        next.
+        Orchestrators store these gauges. While nothing waits and nothing runs, one gauge stands for all minutes until
+        the next.
         """
         kept = max(timedelta(0), min(span, gauges.KEPT))
         most = int(kept / gauges.MINUTE) + 2
@@ -81,7 +81,7 @@ class Statistics:
         ]
 
     def counters(self) -> list[Counter]:
-        """Return the counters of events that leave no row: lost leases, takeovers, refusals, missed slots."""
+        """Return the counters of lost leases, takeovers, refused submissions and missed slots."""
         return self._read(overview.counted)
 
     def _read(self, verb: Callable[[Transaction], T]) -> T:

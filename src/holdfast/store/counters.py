@@ -1,4 +1,4 @@
-"""Counters: counts of things that leave no row, collected in memory and written about once a second.
+"""Counters: counts of rare events, collected in memory and written about once a second.
 
 lease_lost                 a worker lost the lease of a run that it was executing
 takeover                   a run was taken over from a lost worker

@@ -106,7 +106,7 @@ class DatabaseFile:
         return known is not None and known != self._files()
 
     def is_being_written_here(self) -> bool | None:
-        """Whether a connection of this process has the write lock; None if the system does not tell."""
+        """Whether a connection of this process has the write lock; None if the system does not report it."""
         if not self._locks_can_be_seen:
             return None
         shm = _identity(self._shm)
@@ -124,7 +124,7 @@ class DatabaseFile:
 
     @property
     def file_system(self) -> str | None:
-        """The type of the file system that the file is on; None if the system does not tell."""
+        """The type of the file system that the file is on; None if the system does not report it."""
         try:
             mounts = Path("/proc/self/mounts").read_text("utf-8", "replace").splitlines()
         except OSError:
@@ -142,9 +142,9 @@ class DatabaseFile:
             missing = "its -wal was removed" if known != now else "this process has lost its lock on it"
             problem = f"{self.path.name} is not safe to write: {missing}, because something closed or deleted the file"
             remedy = (
-                "Two SQLite libraries in one process can cause this: use one for both (sqlite_module=… of Holdfast, "
-                "module=… of create_engine). Code that opens and closes the file itself can, too. Then restart this "
-                "process"
+                "The cause may be two SQLite libraries in one process (use one for both: sqlite_module=… of Holdfast, "
+                "module=… of create_engine), or code that opens and closes the file itself. Remove the cause and "
+                "restart this process"
             )
         consequence = "The transaction that just ended may be lost" if committed else "Nothing was written"
         return StoreUnsafe(f"{problem}. {consequence}. {remedy}")
@@ -153,7 +153,7 @@ class DatabaseFile:
         return Files(_identity(self._database), _identity(self._wal))
 
     def _has_locks(self) -> bool:
-        """Whether this process has its locks. Checked at most once a second, because it reads every open file."""
+        """Whether this process has its locks. Checked at most once a second, because it looks at every open file."""
         now = time.monotonic()
         if not self._locks_can_be_seen or now < self._locks_checked_at + CHECK_LOCKS_EVERY:
             return True
@@ -208,7 +208,7 @@ def never_close(connection: Any) -> None:
 
 
 def open_files(files: str = FILES) -> set[str]:
-    """Return the descriptor numbers of a process's open files; empty if the system does not tell."""
+    """Return the descriptor numbers of a process's open files; empty if the system does not list them."""
     try:
         return set(os.listdir(files))
     except OSError:

@@ -68,7 +68,7 @@ class GroupCommit(Generic[A, B]):
         finally:
             for _, future in batch:  # after an interruption no caller may wait for ever
                 if not future.done():
-                    future.set_exception(StoreUnavailable("interrupted before it was known whether it was written"))
+                    future.set_exception(StoreUnavailable("interrupted; it is not known whether the commit succeeded"))
 
     def _write(self, batch: Sequence[tuple[A, Future[B]]]) -> None:
         def work(part: Sequence[tuple[A, Future[B]]]) -> Sequence[B | Exception]:

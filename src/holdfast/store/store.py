@@ -91,7 +91,7 @@ class Store:
         """Run `verb` in its own transaction; try again if the database rolled it back because of a conflict.
 
         `patience` is how long to wait for a lock; by default, as long as the settings say. `own_patience` is how long
-        to wait for a lock that this process holds, because the calling thread itself may hold it.
+        to wait for a lock that this process holds: if the calling thread itself holds it, waiting is useless.
         """
         for left in range(CONFLICTS, 0, -1):
             try:
@@ -198,7 +198,7 @@ class Store:
             return self.dialect.backup(connection, path, progress=progress)
 
     def announce(self, names: set[str]) -> None:
-        """Notify other processes. Errors are ignored: without a notification they find the work at their next poll."""
+        """Notify other processes. Errors are ignored: a process without a notification finds work at its next poll."""
         with contextlib.suppress(HoldfastError), self._connection(write=False) as connection:
             self.dialect.announce(connection, names)
 

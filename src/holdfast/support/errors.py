@@ -49,7 +49,7 @@ class OnlyFromCode(HoldfastError):
 
 
 class InvalidArguments(HoldfastError):
-    """The arguments do not fit the job's signature."""
+    """The arguments of a job or of a call are invalid."""
 
 
 class NotSerialisable(HoldfastError):

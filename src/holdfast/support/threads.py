@@ -1,7 +1,7 @@
 """Threads: a bounded pool of threads for blocking calls, such as those that async code makes.
 
 asyncio's default executor belongs to the application, and blocking calls there would delay the application's own.
-Its threads also keep the process alive until they return; these threads are daemons.
+Its threads also keep the process alive until they return; the threads of this pool are daemons.
 """
 
 from __future__ import annotations

@@ -53,9 +53,9 @@ class Faults:
     def _beginning(self, connection: Any, *, write: bool, **patience: timedelta | None) -> Session:
         fault = self.before(write=write)
         if fault is Fault.BUSY:
-            raise StoreBusy("a fault: the database is locked")
+            raise StoreBusy("injected fault: the database is locked")
         if fault is Fault.UNAVAILABLE:
-            raise StoreUnavailable("a fault: the database can't be reached")
+            raise StoreUnavailable("injected fault: the database can't be reached")
         session = self._begin(connection, write=write, **patience)
         self._open[id(connection)] = (fault, write)
         return session
@@ -65,4 +65,4 @@ class Faults:
         fault, write = self._open.pop(id(connection), (None, False))
         self.after(write=write)
         if fault is Fault.REPLY_LOST:
-            raise StoreUnavailable("a fault: committed, but the reply was lost")
+            raise StoreUnavailable("injected fault: committed, but the reply was lost")

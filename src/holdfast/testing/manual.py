@@ -1,14 +1,14 @@
 """Manual: moves runs only when the test calls it, without threads and without sleeping.
 
 manual = Manual(hf)
-process.submit(document_id="a")
+run = process.submit(document_id="a")
 manual.run_all()                          # run everything that is due, in this thread
 hf.get(run.id).state
 
 worker = manual.worker("a")               # or move step by step
 [claim] = worker.claim()
 clock.advance(hf.settings.lease * 2)
-manual.orchestrate()                      # promote runs, and take over runs whose lease has expired
+manual.orchestrate()                      # promote runs, and recover runs whose lease has expired
 worker.finish(claim, Succeeded("1"))      # LeaseLost
 """
 
@@ -92,7 +92,7 @@ class Manual:
         return moved + self.hf.do(lambda tx: promote.mark_checked(tx, limit=limit))
 
     def schedule(self) -> int:
-        """Decide the slots that are due, as a worker process would, and return how many."""
+        """Claim or skip the slots that are due, as a worker process would, and return how many."""
         self._scheduler.forget()
         return self._scheduler.keep(self.hf.clock.now())
 
@@ -119,7 +119,7 @@ class Manual:
         raise AssertionError(f"runs can still start after {limit} attempts")
 
     def _claim_one(self, queues: Sequence[str]) -> list[ClaimedRun]:
-        """Claim the next run that can start. A run that its rate delays starts to wait, and the next one is tried."""
+        """Claim the next run that can start. A run that must wait for its rate is skipped."""
         left = -1
         while not (claims := self.worker(queues=queues).claim(limit=1)):
             before, left = left, sum(queue.ready for queue in self.hf.queues.list())
@@ -197,7 +197,7 @@ class ManualWorker:
         """End the attempt, or raise LeaseLost."""
         pair = (claimed.lease, outcome if outcome is not None else Succeeded())
         if self.hf.do(lambda tx: finish_runs(tx, [pair], holder=self.name)):
-            raise LeaseLost(f"the lease of run {claimed.lease.run_id} was lost; another claim has it, or it has ended")
+            raise LeaseLost(f"the lease of run {claimed.lease.run_id} was lost: a later claim has the run, or it ended")
 
     def work(self, claimed: ClaimedRun) -> Outcome:
         """Execute the function of a claimed run in this thread, and finish the run."""

@@ -30,7 +30,7 @@ KINDS = {
     "RUN_RETRIED": "an attempt failed; the run waits to be tried again",
     "RUN_SNOOZED": "the job postponed its run; no attempt was used up",
     "RUN_WAITING_FOR_CHILDREN": "the run waits for its children without occupying a worker; no attempt was used up",
-    "RUN_RELEASED": "its worker shut down, or another run blocked its event loop; no attempt was used up",
+    "RUN_RELEASED": "the run's worker shut down, or another run blocked its event loop; no attempt was used up",
     "RUN_TAKEN_OVER": "the run's worker was lost, and its lease was removed",
     "CANCEL_REQUESTED": "a running run was asked to stop",
     "LOOP_BLOCKED": "the run's code blocked the event loop that async runs share; `where` and `stack` locate the code",

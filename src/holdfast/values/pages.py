@@ -37,7 +37,7 @@ class Page(Generic[T]):
 class SearchPage(Page[T]):
     """Some of the matching runs, the newest first.
 
-    A page may have few runs, or none, and still have a next page: a page examines at most 10,000 runs.
+    A page may have few runs, or none, and still have a next page: one search examines at most 10,000 runs.
     """
 
     searched: int

@@ -36,7 +36,7 @@ class Progress:
     """When the first of them started, if any has."""
 
     def took(self, run: Snapshot, *, now: datetime) -> timedelta | None:
-        """Return how long the pipeline has been running, or ran; None if it ended before a stage began."""
+        """Return how long the pipeline has been running, or ran; None if no stage had begun by then."""
         until = run.finished_at or now
         return None if self.begun_at is None or self.begun_at > until else until - self.begun_at
 

@@ -1,5 +1,5 @@
 """/metrics: metrics for Prometheus. Each scrape reads them from the database, in bounded reads."""
-# No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
+# No `from __future__ import annotations` in endpoint modules: FastAPI could not resolve the local name `site`.
 
 from collections.abc import Iterable, Iterator
 from ipaddress import ip_address

@@ -112,7 +112,7 @@ def _theme(context: Context) -> str | None:
 
 @pass_context
 def _home(context: Context) -> str | None:
-    """Return the start page: the first page of an application that has the root, otherwise the overview."""
+    """Return the start page: the overview or, if the dashboard is not at the root, the application's first link."""
     first = next(iter(context["links"].values()), None) if context["apart"] else None
     return _route(context, first or "holdfast.overview")
 
@@ -121,8 +121,8 @@ def _home(context: Context) -> str | None:
 def _navigation(context: Context) -> Sequence[Entry]:
     """Return the navigation entries: the application's links, then the pages of the dashboard.
 
-    If the application has the root, its pages show its own links and one to the dashboard, and the dashboard shows one
-    link back.
+    If the dashboard is not at the root, the application's pages show their own links and one link to the dashboard. The
+    dashboard's pages then show one link back.
     """
     name = str(getattr(context["request"].scope.get("route"), "name", ""))
     here = PARTS.get(name) or name.removeprefix("holdfast.").split(".")[0]

@@ -83,7 +83,7 @@ class Address:
         """Refuse an address where others on the network could read tokens, and a certificate that can't be loaded."""
         if not (self.tls or self.insecure or _is_loopback(self.host)):
             raise UnsafeAddress(
-                f"other machines can reach {self.host or 'every address'}, and without TLS others could read tokens. "
+                f"other machines can reach {self.host or 'this server'}, and without TLS others could read tokens. "
                 "Give --tls-cert and --tls-key, or serve 127.0.0.1 behind a proxy with TLS, or add --insecure on a "
                 "private network"
             )
@@ -183,7 +183,7 @@ class Server(uvicorn.Server):
 
 
 def room_for(streams: int) -> None:
-    """Raise the limit of open files to one per stream, as far as the system allows."""
+    """Raise the limit on open files to what this many streams need, as far as the system allows."""
     with contextlib.suppress(ImportError, OSError, ValueError):
         import resource
 

@@ -56,9 +56,9 @@ class Site:
         """Create a site.
 
         `access` authenticates requests instead of the built-in tokens; `sign_in` is then the URL where users sign in.
-        `links` are the first navigation entries: label → name of a route. The first of them is the start page. `at` is
-        the path under which `create_app` mounts the API and the dashboard, if the root is for the application's own
-        pages.
+        `links` are the first navigation entries: label → name of a route. `at` is the path under which `create_app`
+        mounts the API and the dashboard, if the root is for the application's own pages. The first of `links` is then
+        the start page.
         """
         if at and not (at.startswith("/") and at.rstrip("/") == at):
             raise ValueError(f"at={at!r} is not a valid path: it must start with a slash and must not end with one")
@@ -124,7 +124,7 @@ class Site:
     def add_to(self, router: APIRouter, *, prefix: str = "") -> None:
         """Add the API and the dashboard to a router.
 
-        Each part is included by itself: FastAPI builds all routes of a router anew for each router that includes it.
+        It includes each part directly: FastAPI rebuilds all routes of a router for each router that includes it.
         """
         api.add_to(router, self, prefix=f"{prefix}/api")
         if self._own_sign_in:

@@ -4,7 +4,7 @@ The version changes when any file changes, so browsers can cache the files forev
 served, so no path can lead outside the folders. A later change on disk has no effect, because cached URLs must not
 change.
 """
-# No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
+# No `from __future__ import annotations` in endpoint modules: FastAPI could not resolve the local name `site`.
 
 import mimetypes
 from collections.abc import Sequence

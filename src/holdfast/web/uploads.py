@@ -81,7 +81,7 @@ class Uploads:
         most_files: int = 1,
         folder: Path | None = None,
     ) -> AsyncIterator[Received]:
-        """Receive the files of a form, each with at most `most_bytes` bytes and of a type that `accepts` returns.
+        """Receive the files of a form, each with at most `most_bytes` bytes and of a type that `accepts` recognises.
 
         They are stored in a temporary folder, which is always deleted at the end.
         """
@@ -108,7 +108,7 @@ async def _read(request: Request, form: _Form) -> None:
         parser.finalize()
     except (FormParserError, ClientDisconnect, UnicodeError) as error:
         raise Problem(
-            "upload_broken", f"the form could not be read: {error or 'it was cut off'}", status=400
+            "upload_broken", f"the form could not be read: {str(error) or 'it was cut off'}", status=400
         ) from error
     if not form.complete:
         raise Problem("upload_broken", "the form is incomplete", status=400)

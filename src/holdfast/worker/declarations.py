@@ -25,4 +25,4 @@ class Declarations:
     """Per queue, how many of its runs one worker may execute at once, if `hf.queue` sets a limit."""
     failure_hooks: list[FailureHook] = field(default_factory=list)
     polls: dict[str, float] = field(default_factory=dict)
-    """When each worker of this process last polled the database with success, as `clock.elapsed`."""
+    """When each worker of this process last polled the database successfully, in seconds of `clock.elapsed`."""

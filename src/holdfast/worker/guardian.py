@@ -45,12 +45,12 @@ class Guardian:
     # Values that the worker writes
 
     def awake(self, now: float) -> None:
-        """Note that the worker's own code runs at this time."""
+        """Record that the worker's own code was running at this time."""
         if self.memory is not None:
             self.memory[AWAKE_AT] = now
 
     def executing(self, count: int) -> None:
-        """Set how many functions in threads and in the event loop a takeover could execute a second time."""
+        """Set the number of functions in threads and in the event loop that a takeover could execute a second time."""
         if self.memory is not None:
             self.memory[EXECUTING] = count
 
@@ -67,7 +67,7 @@ class Guardian:
 
     @property
     def renewed_until(self) -> float:
-        """Until when the guardian has renewed the leases."""
+        """The time until which the guardian has renewed the leases."""
         return 0.0 if self.memory is None else self.memory[RENEWED_UNTIL]
 
     def unsafe_at(self, *, margin: float) -> float:

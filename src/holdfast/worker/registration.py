@@ -33,7 +33,7 @@ log = logging.getLogger("holdfast.worker")
 
 
 def take(runtime: Runtime, worker: Worker) -> ExitStack:
-    """Register the worker and return its lock, to be closed at the end. Raise WorkerExists if another one is alive."""
+    """Register the worker and return its lock, which the caller closes. Raise WorkerExists if it may not start."""
     single_process = runtime.settings.single_process
     with ExitStack() as lock:
         file = _lock_file(runtime) if single_process else None
@@ -71,7 +71,7 @@ def _lock_file(runtime: Runtime) -> Any:
 
 
 def register(runtime: Runtime, worker: Worker, *, take_over: bool = False) -> None:
-    """Write the worker's row. Raise WorkerExists if a live worker has its exclusive name; that takes up to one lease.
+    """Write the worker's row. Raise WorkerExists if a live worker has its exclusive name; checking takes up to a lease.
 
     An expired row may belong to a live worker that could not write for a while. So a name is taken over only if its
     row was not renewed for half a lease.

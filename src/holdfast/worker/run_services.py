@@ -68,7 +68,7 @@ class RunServices(Maker, Protocol):
         ...
 
     def finish(self, result: str, connection: Any) -> None:
-        """Finish the run with success on the caller's connection. Raise LeaseLost if the lease is lost."""
+        """Finish the run as succeeded, on the caller's connection. Raise LeaseLost if the lease is lost."""
         ...
 
 
@@ -152,7 +152,7 @@ class LocalRunServices:
         return self.read(lambda tx: find_results(tx, run_ids))
 
     def inputs(self, what: str, names: Sequence[str]) -> dict[str, str]:
-        # The function has not started, so an unreachable database must not fail the run either.
+        # The function has not started, so neither a locked nor an unreachable database may fail the run.
         return self._retrying(
             lambda: self._runtime.read(lambda tx: stages.answer(tx, self._running.claimed, what, names=names)),
             if_unavailable=True,
@@ -186,7 +186,7 @@ class LocalRunServices:
             try:
                 return caller_transaction.within(self._runtime.store, connection, write)
             except StoreBusy:
-                # Not in an open transaction: its earlier reads may be outdated once the lock is free.
+                # Don't retry in an open transaction: its earlier reads may be outdated once the lock is free.
                 if caller_transaction.in_transaction(connection) or not self._may_wait():
                     raise
                 self.wait(self._runtime.settings.poll_interval.total_seconds())

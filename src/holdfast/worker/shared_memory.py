@@ -16,7 +16,7 @@ AWAKE_AT, EXECUTING, SAFE_UNTIL, STOPPING, RENEWED_UNTIL, GUARDED_UNTIL = range(
 """The index of each number.
 
 AWAKE_AT       when the worker's own code last ran
-EXECUTING      how many functions in its threads and event loop a takeover could execute a second time
+EXECUTING      the number of functions, in its threads and event loop, that a takeover could execute a second time
 SAFE_UNTIL     until when nobody can take one of the worker's leases, as far as the worker knows
 STOPPING       whether the worker is about to stop: 0 or 1
 RENEWED_UNTIL  until when the guardian has renewed the leases
@@ -54,7 +54,7 @@ class SharedMemory:
 
     @property
     def safe_until(self) -> float:
-        """Until when nobody can take a lease, as far as the worker or its guardian knows."""
+        """The time until which nobody can take a lease, as far as the worker or its guardian knows."""
         return max(self[SAFE_UNTIL], self[GUARDED_UNTIL])
 
 

@@ -233,7 +233,7 @@ def builds() -> Refusals:
             Refusal(
                 lambda on, given_by=given_by: on.app.environment.using(**given_by(on)).submit("c1", "f1"),  # type: ignore[misc]
                 InvalidPolicy,
-                "not created in your transaction" if name == "connection" else "does not fit a build",
+                "can't be created in your transaction" if name == "connection" else "a build can't have",
             ),
         )
     yield (

@@ -156,7 +156,7 @@ def test_a_failed_prune_is_logged_and_started_again(
         for _ in range(10):
             pruner.task.tick()
             clock.advance(hf.settings.poll_interval)
-        assert "retention: a fault: the database can't be reached" in caplog.text
+        assert "retention: injected fault: the database can't be reached" in caplog.text
         clock.advance(timedelta(hours=1))
         for _ in range(10):
             pruner.task.tick()

@@ -46,7 +46,8 @@ def test_why_names_the_slot_and_the_earlier_one_that_still_runs(hf: Holdfast, ma
     assert hf.why(first.lease.run_id).reasons[-1] == "it is slot 2026-01-01T00:15:00Z of schedule ingest"
     assert hf.why(second.id).reasons[-2:] == (
         "it is slot 2026-01-02T00:00:00Z of schedule ingest, triggered by hand",
-        f"slot 2026-01-01T00:15:00Z (run {first.lease.run_id}) has not ended; runs of ingest do not overlap",
+        f"slot 2026-01-01T00:15:00Z (run {first.lease.run_id}) has not ended; the schedule limits how many runs "
+        "of ingest run at once",
     )
 
 

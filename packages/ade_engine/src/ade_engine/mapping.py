@@ -129,10 +129,10 @@ def explain(
     same_field = rival.field == fields[index].name
     if rival.score == score:
         if same_field:
-            return rival, f"column {rival.column} has the same score; the leftmost column is chosen"
+            return rival, f"column {rival.column} has the same score; the leftmost free column is chosen"
         return rival, f"field {rival.field} has the same score for this column; this choice gives the highest total"
     other = f"column {rival.column}" if same_field else f"field {rival.field}"
-    return rival, f"{other} has a higher score, but another match for it gives a higher total"
+    return rival, f"{other} has a higher score, but matching it elsewhere gives a higher total"
 
 
 def nearest(position: int, column: Column, fields: list[Field], totals: list[list[float]]) -> Rival | None:

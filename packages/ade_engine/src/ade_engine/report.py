@@ -192,7 +192,7 @@ def unmapped_event(unmapped: Unmapped) -> dict[str, object]:
 
 
 def missing_event(missing: Field) -> dict[str, object]:
-    """Return the fields of a field without a column, for the event and for report.json."""
+    """Describe a field without a column, for the event and for report.json."""
     return {"field": missing.name, "required": missing.required}
 
 

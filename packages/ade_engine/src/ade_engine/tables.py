@@ -76,7 +76,7 @@ class Finder:
         self.recognise = recognise
         self.number = first_number
         self.left_out: list[Line] = []
-        self.next_title: str | None = None  # the text of a single-text line just above the next table
+        self.next_title: str | None = None  # the text of the line above it, if that has only one cell
 
     def tables(self) -> Iterator[list[Table]]:
         """Yield the tables that begin on one line: usually one, more if side by side.
@@ -194,7 +194,7 @@ class Finder:
         )
 
     def split_line(self, tables: list[Table], line: Line) -> Iterator[tuple[Table, Line]]:
-        """Give each of the tables side by side its part of a line."""
+        """Yield each of the side-by-side tables with its part of a line, unless that part is skipped."""
         filled = line.filled()
         for table in tables:
             own = [position for position in filled if covers(table, position)]
@@ -253,7 +253,7 @@ def side_by_side(labels: tuple[Label, ...], sample: Sequence[Line]) -> list[tupl
 
 
 def columns_of(labels: tuple[Label, ...], sample: Sequence[Line], *, alone: bool) -> tuple[Column, ...]:
-    """Return the columns of a table with their samples; a column without a header counts if it has values."""
+    """Return the columns of a table with their samples; if it is `alone`, columns with values but no header count."""
     named = {one.position: one for one in labels}
     positions = set(named)
     if alone:

@@ -13,7 +13,7 @@ Validate = Callable[..., str | None]
 
 
 class unique:  # noqa: N801 - used like a function
-    """Rejects a row whose value, or combination of the given fields, another row already has."""
+    """Rejects a row if an earlier one has the same value, or the same combination of the given fields."""
 
     def __init__(self, *fields: str) -> None:
         self.fields = fields

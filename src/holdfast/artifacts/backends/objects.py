@@ -41,7 +41,7 @@ class ObjectStorage(ArtifactStore):
         try:
             self._store: ObjectStore = from_url(url, retry_config={"max_retries": 3, "retry_timeout": PATIENCE})
         except (BaseError, ValueError) as error:
-            raise InvalidSetting(f"artifacts: {url} is not a valid object storage: {_first_line(error)}") from None
+            raise InvalidSetting(f"artifacts: {url} is not a valid object storage URL: {_first_line(error)}") from None
 
     def scratch(self, part: str) -> Path:
         return self._folder / part

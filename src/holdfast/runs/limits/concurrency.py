@@ -39,5 +39,8 @@ def fill_permits(tx: Transaction, queue: str) -> None:
 
 
 def _free(taken: set[int], limit: int) -> Iterator[int]:
-    """Return the free permits, lowest first. After a limit is lowered, higher permits count until their runs end."""
+    """Return the free permits, lowest first.
+
+    After a limit is lowered, leases with a higher permit still count against it until they end.
+    """
     return islice((permit for permit in range(1, limit + 1) if permit not in taken), max(0, limit - len(taken)))

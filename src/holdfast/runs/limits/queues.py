@@ -72,11 +72,11 @@ MOST = 10_000  # how many ready runs per queue, and waiting runs of all queues, 
 QUEUES = 10_000
 
 SETTLED = timedelta(minutes=1)
-"""How long to allow for submissions that began before a capacity was set, and are not counted, to be committed."""
+"""How long after a capacity is set an uncounted run is no problem: its submission may have begun before."""
 
 
 class DeclaredLimits:
-    """The limits that the code sets with `hf.queue(…)`. Without any, the queue's row stays as it is."""
+    """The limits that the code sets with `hf.queue(…)`. The row of a queue without such limits stays as it is."""
 
     def __init__(self) -> None:
         self._limits: dict[str, Limits] = {}
@@ -102,7 +102,7 @@ def write_limits(store: Store, name: str, limits: Limits, *, declared: bool = Fa
     """Set the given limits of a queue, and count its existing runs if it becomes bounded."""
     bounds = isinstance(limits.max_queued, int)
     if bounds:
-        # First in small transactions, so that no lock is held while all queued runs are counted.
+        # Count in small transactions first, so that no lock is held while all unfinished runs are counted.
         _fill(store, name)
 
     def limit(tx: Transaction) -> None:
@@ -111,7 +111,7 @@ def write_limits(store: Store, name: str, limits: Limits, *, declared: bool = Fa
 
     store.do(limit)
     if bounds:
-        # Again, for runs that changed their state in the meantime.
+        # Count again: the first count misses runs that moved to another table in the meantime.
         _fill(store, name)
 
 
@@ -165,7 +165,7 @@ def limit_queue(tx: Transaction, name: str, limits: Limits, *, declared: bool = 
 
 
 def _has_changed(tx: Transaction, name: str, limits: Limits) -> bool:
-    """Return whether the code declares other limits than last time. Until it does, limits set at run time stay."""
+    """Return whether the code declares different limits from last time. Until it does, limits set at run time stay."""
     found = tx.one("find_queue", name=name)
     return found is None or found["declared"] != limits.text
 

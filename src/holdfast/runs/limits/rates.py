@@ -108,7 +108,7 @@ class RateDecision:
 
 
 def decide(tx: Transaction, runs: Sequence[tuple[QueueEntry, Policy]]) -> RateDecision:
-    """Decide for these runs, in this order, whether they may start now or when. Each of them has a rate.
+    """Decide for each of these runs, in this order, whether it may start now, or else when. Each has a rate.
 
     Their rates are locked until the transaction ends.
     """
@@ -127,7 +127,7 @@ def decide(tx: Transaction, runs: Sequence[tuple[QueueEntry, Policy]]) -> RateDe
 
 
 def forget(tx: Transaction, *, limit: int) -> int:
-    """Delete up to `limit` rows of idle rates and return their number. A rate key can create a rate for every value."""
+    """Delete up to `limit` rows of idle rates and return their number. Each value of a rate key leaves one behind."""
     return tx.run("delete_idle_rates", before=tx.now - KEPT, limit=limit)
 
 

@@ -211,7 +211,7 @@ class PostgresDialect(Dialect):
         if version < 140_000:
             advice.append("PostgreSQL 14 or newer is needed")
         if connection.prepare_threshold is None:
-            advice.append("a pooler is in between: work of other processes is noticed at the next poll")
+            advice.append("connected through a pooler: work of other processes is noticed at the next poll")
         for name in ("fsync", "full_page_writes"):
             row = connection.execute("select current_setting(%s)", [name]).fetchone()
             if row is not None and row[0] == "off":
@@ -268,7 +268,7 @@ class PostgresDialect(Dialect):
         driver, sqlalchemy = caller.driver, caller.sqlalchemy
         is_psycopg = isinstance(driver, psycopg.Connection | psycopg.AsyncConnection)
         if is_psycopg and driver.pgconn.pipeline_status != psycopg.pq.PipelineStatus.OFF:
-            raise WrongConnection("this connection is in pipeline mode, which delays results: leave it, then submit")
+            raise WrongConnection("this connection is in pipeline mode, which delays results: leave that mode first")
         match driver:
             case psycopg.Connection():
                 return _Session(driver), "pyformat"
@@ -289,7 +289,7 @@ class PostgresDialect(Dialect):
     def enter(self, caller: Caller, session: Session) -> None:
         """Raise WrongConnection unless a transaction is open.
 
-        The store has executed a statement before, with which a driver that begins by itself has begun.
+        The store has already executed a statement on it, so a driver that begins by itself has begun a transaction.
         """
         driver = caller.driver
         if isinstance(driver, psycopg.Connection | psycopg.AsyncConnection):
@@ -396,6 +396,6 @@ def _milliseconds(duration: timedelta) -> int:
 
 
 def _payload(names: set[str]) -> str:
-    """Return the names as one payload; an empty one, if it would be too long for NOTIFY, stands for all names."""
+    """Return the names as one payload. If it is too long for NOTIFY, return an empty one, which means all names."""
     text = ",".join(sorted(names))
     return text if len(text) < 4000 else ""

@@ -133,8 +133,8 @@ class SqliteDialect(Dialect):
         """Take the write lock at the beginning of a transaction.
 
         A deferred transaction that upgrades later fails with SQLITE_BUSY however long the timeout is. SQLite itself
-        retries every 100 ms, so one of eight busy processes may wait for seconds, longer than a lease. With a retry
-        every millisecond, no process waited for even one second.
+        retries every 100 ms, so one of eight busy processes may wait for seconds, perhaps longer than a lease. With a
+        retry every millisecond, no process waited for even one second.
         """
         connection.execute("pragma busy_timeout = 0")
         give_up_at = time.monotonic() + patience.total_seconds()
@@ -261,7 +261,7 @@ class SqliteDialect(Dialect):
         return StoreBusy(
             f"{self.path.name} is locked by {'a transaction of this process' if here else 'another connection'}; "
             f"nothing was written. {'It is your own' if alone else 'If it is your own'}: submit inside it with "
-            "using(connection=…), or after its commit (in Django by transaction.on_commit)"
+            "using(connection=…), or after its commit (in Django with transaction.on_commit)"
         )
 
     def about(self, connection: Any) -> About:
@@ -309,7 +309,7 @@ class SqliteDialect(Dialect):
     def listen(self, connection: Any, stopping: threading.Event, own: Callable[[], int]) -> Iterator[set[str]]:
         """Poll `data_version`, which changes when another connection commits. A poll takes microseconds.
 
-        It does not distinguish this process's own commits from others', so it is polled less often after own commits.
+        It also changes after this process's own commits, so it is polled less often after one of them.
         """
         last_version, own_commits, pause = None, own(), LOOK_OFTEN
         self._listeners.append(connection)
@@ -345,15 +345,15 @@ class SqliteDialect(Dialect):
     def _wrong_library(self, other: str) -> WrongSqliteLibrary:
         return WrongSqliteLibrary(
             f"this connection uses {other}, but the store uses {self.module.__name__}: two SQLite libraries in one "
-            "process lose each other's locks. Use one for both: sqlite_module=… of Holdfast, module=… of create_engine"
+            "process drop each other's locks. Use one for both: sqlite_module=… of Holdfast, module=… of create_engine"
         )
 
 
 class _Log:
     """Estimates how much was written to the log since the last checkpoint.
 
-    SQLite does not tell how many pages a commit wrote. So the page count of the last checkpoint is used to estimate how
-    many commits write 500 pages.
+    SQLite does not report how many pages a commit wrote. So the page count of the last checkpoint is used to estimate
+    how many commits write 500 pages.
     """
 
     def __init__(self) -> None:

@@ -40,7 +40,7 @@ from holdfast.support.errors import InvalidSetting, StoreBusy, StoreRefused, Sto
 DRIVERS = ("mssql_python", "pyodbc")
 LOOK_OFTEN, LOOK_SELDOM = 0.05, 1.0  # seconds between two polls
 LOGIN_TIMEOUT = 10
-MAX_TRIES = 3  # how often a statement is tried in a caller's transaction if it meets a duplicate
+MAX_TRIES = 3  # how often a statement is tried in a caller's transaction if a key is a duplicate
 
 # mssql-python reports only its own text for each SQLSTATE, not the error number.
 STATES = {
@@ -268,8 +268,8 @@ class _Session:
 class _JoinedSession(_Session):
     """A session in a caller's transaction.
 
-    A duplicate key there undoes only the one statement. Tried again, the statement sees the other transaction's row. If
-    the caller has set XACT_ABORT, its transaction is rolled back, and further writes would be outside of it.
+    A duplicate key there undoes only the one statement. The second try sees the other transaction's row. If the caller
+    has set XACT_ABORT, its transaction is rolled back, and further writes would be outside of it.
     """
 
     def execute(self, text: str, values: Any) -> Result:

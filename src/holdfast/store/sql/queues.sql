@@ -14,7 +14,7 @@ select :name
 where not exists (select 1 from holdfast_queues where name = :name)
 
 -- name: find_queue
--- Read a queue that has limits or is paused.
+-- Read the row of a queue, if it has one.
 select
     name,
     paused_at,
@@ -39,7 +39,7 @@ output inserted.max_queued, inserted.concurrency, inserted.counted_at, inserted.
 where name = :name
 
 -- name: list_limits
--- List the queues that have limits or are paused.
+-- List the queues that have a row, which remains after their limits and pauses have ended.
 select
     name,
     paused_at,
@@ -317,7 +317,8 @@ where
     and queue not in (select q.name from holdfast_queues as q where q.max_queued is not null)
 
 -- name: find_drain
--- Count how many of the runs that ended last were of this queue (* for all), and when the first of them ended.
+-- Among the runs that succeeded or failed last, count those of this queue (* for all). Also return when the first of
+-- all of them ended.
 with recent as (
     select run_id, finished_at
     from (

@@ -380,7 +380,7 @@ from holdfast_runs with (readpast, readcommittedlock)
 order by id desc
 
 -- name: find_related_runs
--- Read the states of the runs that belong to a run, those that repeat it, and those in the list.
+-- Read the states of a run's children, of the runs that repeat it, and of the runs in the list.
 select
     k.relation,
     v.id,
@@ -433,8 +433,8 @@ from holdfast_runs
 where id = :run_id
 
 -- name: lock_run (postgres)
--- Find the table that the run is in, and lock it: no other transaction can move the run or write its events before this
--- one ends.
+-- Find the run's row in the table that it is in, and lock the row: no other transaction can move the run or write its
+-- events before this one ends.
 with l as (
     select run_id
     from holdfast_leases
@@ -472,8 +472,8 @@ union all
 select run_id from y
 
 -- name: lock_run (sqlserver)
--- Find the table that the run is in, and lock it: no other transaction can move the run or write its events before this
--- one ends.
+-- Find the run's row in the table that it is in, and lock the row: no other transaction can move the run or write its
+-- events before this one ends.
 select p.run_id
 from (
     select run_id
@@ -913,7 +913,8 @@ order by p.number
 limit :limit
 
 -- name: find_matching (sqlserver)
--- Waits for locked rows instead of skipping them: a bulk action on all matching runs must not miss one.
+-- Waits for locked rows of waits, ready, leases and outcomes: a bulk action on all matching runs must not miss one.
+-- Skips locked rows of holdfast_runs, such as runs that are not committed yet.
 select top (:limit)
     p.run_id,
     p.position_at,

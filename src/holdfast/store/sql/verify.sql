@@ -54,7 +54,7 @@ union all
 select
     'run_without_key_lock' as problem,
     p.run_id,
-    'the run is ready or running, but the key lock of ' || p.run_key || ' belongs to another run' as detail
+    'the run is ready or running, but does not have the key lock of ' || p.run_key as detail
 from (
     select run_id, run_key, key_number from holdfast_ready where run_key is not null
     union all
@@ -148,7 +148,7 @@ union all
 select
     'wait_forgotten' as problem,
     w.run_id,
-    'the run waits for nothing, no run holds its key, and no orchestrator will check it' as detail
+    'the run waits for nothing, its key is free, and no orchestrator will check it' as detail
 from holdfast_waits as w
 where
     w.unchecked = 0
@@ -179,7 +179,7 @@ union all
 select
     'run_without_slot' as problem,
     r.id as run_id,
-    'the run was submitted for a slot of ' || r.job || ' that belongs to another run' as detail
+    'the run was submitted for a slot of ' || r.job || ', but no slot refers to it' as detail
 from holdfast_runs as r
 left join holdfast_slots as s on s.run_id = r.id and s.run_id is not null
 where r.kind = 'slot' and s.run_id is null
@@ -252,7 +252,7 @@ union all
 select
     'stage_left_behind' as problem,
     r.id as run_id,
-    'its pipeline ' || r.parent_id || ' has ended, but no one will cancel the run' as detail
+    'its pipeline ' || r.parent_id || ' has ended, but no orchestrator will cancel the run' as detail
 from places as p
 inner join holdfast_runs as r on r.id = p.run_id
 inner join holdfast_outcomes as o on o.run_id = r.parent_id
@@ -318,7 +318,7 @@ union all
 select
     'run_without_key_lock' as problem,
     p.run_id,
-    cast(concat('the run is ready or running, but the key lock of ', p.run_key, ' belongs to another run') as nvarchar(1000)) collate latin1_general_100_bin2 as detail
+    cast(concat('the run is ready or running, but does not have the key lock of ', p.run_key) as nvarchar(1000)) collate latin1_general_100_bin2 as detail
 from (
     select run_id, run_key, key_number from holdfast_ready where run_key is not null
     union all
@@ -412,7 +412,7 @@ union all
 select
     'wait_forgotten' as problem,
     w.run_id,
-    cast('the run waits for nothing, no run holds its key, and no orchestrator will check it' as nvarchar(1000)) collate latin1_general_100_bin2 as detail
+    cast('the run waits for nothing, its key is free, and no orchestrator will check it' as nvarchar(1000)) collate latin1_general_100_bin2 as detail
 from holdfast_waits as w
 where
     w.unchecked = 0
@@ -443,7 +443,7 @@ union all
 select
     'run_without_slot' as problem,
     r.id as run_id,
-    'the run was submitted for a slot of ' + r.job + ' that belongs to another run' as detail
+    'the run was submitted for a slot of ' + r.job + ', but no slot refers to it' as detail
 from holdfast_runs as r
 left join holdfast_slots as s on s.run_id = r.id and s.run_id is not null
 where r.kind = 'slot' and s.run_id is null
@@ -516,7 +516,7 @@ union all
 select
     'stage_left_behind' as problem,
     r.id as run_id,
-    cast(concat('its pipeline ', r.parent_id, ' has ended, but no one will cancel the run') as nvarchar(1000)) collate latin1_general_100_bin2 as detail
+    cast(concat('its pipeline ', r.parent_id, ' has ended, but no orchestrator will cancel the run') as nvarchar(1000)) collate latin1_general_100_bin2 as detail
 from places as p
 inner join holdfast_runs as r on r.id = p.run_id
 inner join holdfast_outcomes as o on o.run_id = r.parent_id

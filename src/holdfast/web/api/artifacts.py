@@ -1,5 +1,5 @@
 """/api/runs/…/artifacts: list and download the files that runs have published."""
-# No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
+# No `from __future__ import annotations` in endpoint modules: FastAPI could not resolve the local name `site`.
 
 import re
 from collections.abc import Iterator

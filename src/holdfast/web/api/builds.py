@@ -1,5 +1,5 @@
 """/api/builds: list, show, invalidate and rebuild builds. Any run that made a build identifies it."""
-# No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
+# No `from __future__ import annotations` in endpoint modules: FastAPI could not resolve the local name `site`.
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -65,7 +65,7 @@ class BuildHistory(Shape):
 
 
 class Invalidate(RequestBody):
-    reason: Text | None = Field(default=None, description="Why; stored with the build until it is rebuilt.")
+    reason: Text | None = Field(default=None, description="The reason, stored with the build until it is rebuilt.")
 
 
 class BuildQuery(QueryModel):

@@ -1,5 +1,5 @@
 """/api/runs/…/events and /api/events: events of one run and of all runs, as pages or as streams."""
-# No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
+# No `from __future__ import annotations` in endpoint modules: FastAPI could not resolve the local name `site`.
 
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Any

@@ -1,5 +1,5 @@
 """/healthz and /readyz: liveness and readiness checks for supervisors and load balancers."""
-# No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
+# No `from __future__ import annotations` in endpoint modules: FastAPI could not resolve the local name `site`.
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING

@@ -1,5 +1,5 @@
 """/api/jobs: the jobs that can be submitted, with their arguments."""
-# No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
+# No `from __future__ import annotations` in endpoint modules: FastAPI could not resolve the local name `site`.
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -27,7 +27,7 @@ class Job(Shape):
     doc: str | None = Field(description="The first line of its docstring.")
     queue: str
     priority: int
-    key: str | None = Field(description="The template of its concurrency key, if that is a text.")
+    key: str | None = Field(description="The template of its concurrency key, if it is a string.")
     isolation: str
     scheduled: bool
     arguments: dict[str, Any] = Field(
@@ -57,8 +57,8 @@ def router(site: "Site") -> APIRouter:
 
     @jobs.get("", name="holdfast.api.jobs", summary="List the jobs that can be submitted")
     def list_jobs(who: Annotated[Who, Depends(site.viewer)]) -> Page[Job]:
-        """The jobs of the server's application, sorted by name, with the JSON Schema of their arguments and their
-        policy."""
+        """The jobs of the server's application, sorted by name, with their policy and the JSON Schema of their
+        arguments."""
         return Page.whole(shape(hf.jobs[name]) for name in hf.jobs)
 
     @jobs.get("/{name:path}", name="holdfast.api.job", summary="Get a job")
@@ -80,7 +80,7 @@ def _kind(job: Known[..., Any]) -> Literal["job", "build", "pipeline", "stage"]:
 
 
 def _schema(job: Known[..., Any]) -> dict[str, Any]:
-    """Return the schema of a job's arguments; if JSON Schema can't express a type, only that they are an object."""
+    """Return the JSON Schema of a job's arguments. If it can't express one of their types, allow any object."""
     try:
         return job.arguments.json_schema()
     except PydanticInvalidForJsonSchema:

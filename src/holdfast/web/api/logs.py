@@ -1,5 +1,5 @@
 """/api/runs/…/logs and /api/runs/…/steps: the log and the finished steps of a run."""
-# No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
+# No `from __future__ import annotations` in endpoint modules: FastAPI could not resolve the local name `site`.
 
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, Literal

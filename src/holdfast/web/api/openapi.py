@@ -1,5 +1,5 @@
 """The OpenAPI 3.1 document of the API, and the responses for unknown paths."""
-# No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
+# No `from __future__ import annotations` in endpoint modules: FastAPI could not resolve the local name `site`.
 
 from collections.abc import Collection
 from functools import lru_cache

@@ -1,5 +1,5 @@
 """/api/pipelines: list, show and rerun pipelines. A pipeline is a run and is cancelled like one."""
-# No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
+# No `from __future__ import annotations` in endpoint modules: FastAPI could not resolve the local name `site`.
 
 from typing import TYPE_CHECKING, Annotated
 

@@ -1,5 +1,5 @@
 """/api/queues: list, pause, resume and limit queues."""
-# No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
+# No `from __future__ import annotations` in endpoint modules: FastAPI could not resolve the local name `site`.
 
 from typing import TYPE_CHECKING, Annotated
 

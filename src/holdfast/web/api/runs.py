@@ -1,5 +1,5 @@
 """/api/runs: submit, search, inspect, cancel and repeat runs."""
-# No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
+# No `from __future__ import annotations` in endpoint modules: FastAPI could not resolve the local name `site`.
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -24,7 +24,7 @@ LONGEST = 10 * 366 * 86_400.0  # seconds of a delay
 TagName = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 TagValue = Annotated[str, StringConstraints(max_length=1000)]
 
-# Only ASCII: other bytes in a header have no defined encoding, and one key must not become two.
+# Only ASCII: other bytes in a header have no defined encoding, so the same key could be read as two different ones.
 IdempotencyKey = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[\x20-\x7e]+$")]
 
 
@@ -37,7 +37,9 @@ class Submit(RequestBody):
     priority: Annotated[int, Field(ge=-1_000_000, le=1_000_000)] | None = Field(
         default=None, description="Runs with a higher priority start first."
     )
-    key: Key | None = Field(default=None, description="Concurrency key: at most one run of a key runs at a time.")
+    key: Key | None = Field(
+        default=None, description="Concurrency key: at most `key_limit` runs of a key (by default one) run at a time."
+    )
     delay: Annotated[float, Field(ge=0, le=LONGEST)] | None = Field(
         default=None, description="Start this many seconds later."
     )
@@ -52,11 +54,11 @@ class Submit(RequestBody):
 
 
 class Cancel(RequestBody):
-    reason: Text = Field(default="cancelled", description="Why; stored with the run.")
+    reason: Text = Field(default="cancelled", description="The reason, stored with the run.")
 
 
 class CancelMatching(FilterBody):
-    reason: Text = Field(default="cancelled", description="Why; stored with every cancelled run.")
+    reason: Text = Field(default="cancelled", description="The reason, stored with every cancelled run.")
 
 
 def router(site: "Site") -> APIRouter:

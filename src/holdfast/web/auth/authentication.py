@@ -1,4 +1,7 @@
-"""Authentication: who sends a request, and what their role allows. Without a token, only the sign-in page is open.
+"""Authentication: who sends a request, and what their role allows.
+
+Everything needs a token except the sign-in page, static files, health checks and, if `metrics_public` is set, /metrics
+for requests from this machine.
 
 viewer      may read
 operator    may also submit, cancel, pause and trigger
@@ -115,7 +118,7 @@ class Access:
     async def _recognise(self, request: Request) -> Who | None:
         if self._custom is not None:
             who = await run_in_threadpool(self._custom, request)
-            # Their browser may send credentials with every request, so check which site the request came from.
+            # The user's browser may send credentials with every request, so check which site the request came from.
             if who is not None and request.method not in SAFE and _from_browser(request):
                 await _refuse_cross_site(request, replace(who, csrf=""))
             return who
@@ -145,7 +148,7 @@ class Access:
         # it counts as known only for addresses that have used it: otherwise a right guess would get past the limit.
         known = self.lookups.was_good(digest) or f"{digest} {here}" in self._let_in
         if not known and (wait := max(self._failures.wait(here), self._all_failures.wait(""))):
-            raise too_many("too many wrong tokens from your address", wait)
+            raise too_many("too many wrong tokens", wait)
         found = await run_in_threadpool(self.lookups.find, digest)
         if found is None or found.kind != "token":
             self._failures.take(here)

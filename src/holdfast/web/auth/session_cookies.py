@@ -1,8 +1,8 @@
 """Session cookies and protection against cross-site requests.
 
-The cookie is SameSite=Lax, not Strict. A browser that follows a link from a terminal, a mail or a chat sends a Lax
-cookie but no Strict one, not even after our redirect. Lax does not stop every change that another site sends. Two
-checks do: the CSRF token, and the origin of the request.
+The cookie is SameSite=Lax, not Strict. When a browser follows a link from a terminal, an email or a
+chat, it sends a Lax cookie but not a Strict one, even after our redirect. Lax does not stop every change that another
+site sends. Two checks do: the CSRF token, and the origin of the request.
 """
 
 from __future__ import annotations

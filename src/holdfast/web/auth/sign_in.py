@@ -1,5 +1,5 @@
 """/sign-in and /sign-out: start and end a browser session."""
-# No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
+# No `from __future__ import annotations` in endpoint modules: FastAPI could not resolve the local name `site`.
 
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated
@@ -92,7 +92,7 @@ def without_token(request: Request) -> str:
 
 
 def inside(there: str) -> str:
-    """Return the path if it is on this host, otherwise an empty text."""
+    """Return the path if it is on this host, otherwise an empty string."""
     parts = urlsplit(there)
     own = there.startswith("/") and not there.startswith("//") and not parts.scheme and not parts.netloc
     # Browsers read a backslash as a slash and drop unprintable characters.

@@ -1,6 +1,7 @@
 """A cache of token lookups: the many requests of one page read the database only once.
 
-It also knows the site's own token, which comes from the setting `admin_token` and is not in the database.
+It also holds the site's own token, which is not in the database. It comes from `Site(admin_token=…)`, from the setting
+`admin_token` or from `holdfast serve`.
 """
 
 from __future__ import annotations

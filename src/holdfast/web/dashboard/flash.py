@@ -33,7 +33,7 @@ class Notice:
 
 @dataclass(frozen=True)
 class Redirect:
-    """The message of an action that redirects to another page than usual."""
+    """The message of an action that redirects to a different page than usual."""
 
     text: str
     path: str

@@ -1,5 +1,5 @@
 """/: the overview page."""
-# No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
+# No `from __future__ import annotations` in endpoint modules: FastAPI could not resolve the local name `site`.
 
 import re
 from dataclasses import replace
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 SPANS = {"15m": timedelta(minutes=15), "1h": timedelta(hours=1), "24h": timedelta(hours=24)}
 LABELS = {"15m": "15 min", "1h": "1 hour", "24h": "24 hours"}
 Span = Literal["15m", "1h", "24h"]
-LAG = timedelta(seconds=25)  # runs that ended since then may not be counted yet
-LEAST = timedelta(minutes=1)  # of the current interval: a rate over less time is too noisy to draw
+LAG = timedelta(seconds=25)  # runs that ended this recently may not be counted yet
+LEAST = timedelta(minutes=1)  # a rate over a shorter part of the current interval is too noisy to draw
 FEW = 8
 ALIKE = 4  # characters of an error; a shorter text matches too much
 

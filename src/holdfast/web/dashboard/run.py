@@ -1,5 +1,5 @@
 """/runs/ID: the page of one run, with its log, artifacts and actions."""
-# No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
+# No `from __future__ import annotations` in endpoint modules: FastAPI could not resolve the local name `site`.
 
 import json
 import shlex

@@ -1,5 +1,5 @@
 """/runs: the list of runs with its filter, and actions on all matching runs."""
-# No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
+# No `from __future__ import annotations` in endpoint modules: FastAPI could not resolve the local name `site`.
 
 import json
 from typing import TYPE_CHECKING, Annotated, Literal

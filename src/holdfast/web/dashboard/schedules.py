@@ -1,5 +1,5 @@
 """/schedules: the list of schedules, and the page of one with its past and next slots."""
-# No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
+# No `from __future__ import annotations` in endpoint modules: FastAPI could not resolve the local name `site`.
 
 from datetime import UTC
 from typing import TYPE_CHECKING, Annotated

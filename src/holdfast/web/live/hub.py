@@ -31,8 +31,8 @@ T = TypeVar("T")
 
 CHECK_EVERY = 0.5  # seconds, if no notification arrives
 CHECK_AT_MOST = 0.05  # seconds between two checks
-THREADS = 4  # and so many connections at most
-GENERAL, WORKERS = "runs", "workers"  # topics for any change and for workers; run ids are longer
+THREADS = 4  # each uses at most one connection
+GENERAL, WORKERS = "runs", "workers"  # topics for any change and for workers; run ids are longer, so they never clash
 LINGER = 10.0  # seconds that the hub keeps running after the last stream has closed
 
 
@@ -79,7 +79,7 @@ class Hub:
         for name in watch.names:
             self._watches.setdefault(name, set()).add(watch)
             if name in self._marks or self.closing:
-                watch.wake(name)  # the first check of a newly watched name wakes its streams, too
+                watch.wake(name)  # otherwise the first check of the name wakes it
         self._watched.set()
         if self._task is None and not self.closing:
             self._task = self.loop.create_task(self._run())

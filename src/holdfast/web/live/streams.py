@@ -30,16 +30,16 @@ if TYPE_CHECKING:
 PAGE = 200
 PAGES = 64  # pages kept for clients that request the same one
 KEEP_ALIVE = 15.0
-BETWEEN = 0.5  # seconds between two signals to one page
+BETWEEN = 0.5  # seconds between two `changed` events to one dashboard page
 LOOK_AGAIN = 1.0  # seconds: an event may become visible only when an unrelated transaction ends
 MOST_TOPICS = 20
 TOPIC = re.compile(r"[a-z_]{1,50}(:[a-z0-9]{1,64})?")  # topics are sent back, so they must not contain a line break
-FEW = 10  # streams that each user may have, however many are open
+FEW = 10  # streams that each user may have as long as any are free
 
 
 @dataclass(frozen=True)
 class Page:
-    """Some events in wire format, the cursor after them, and whether more events exist now or can still come."""
+    """Some events in wire format, and the cursor after them. `more`: further events exist; `ended`: none can come."""
 
     frames: bytes
     cursor: str | None
@@ -217,9 +217,10 @@ class Streams:
     def _admit(self, scope: Scope) -> Iterator[None]:
         user, free = _user(scope), self._hf.settings.max_streams - self.open
         own = self._own[user]
-        # A user may never have more streams than are still free: one user gets at most half, two a third each, …
+        # Beyond FEW, a user may not have more streams than are still free: one user gets half, two get a third each, …
         if self._closing or free <= 0 or (own >= FEW and own >= free):
-            why = "the server is stopping" if self._closing else f"{self.open:,} event streams are open, {own:,} yours"
+            full = f"{self.open:,} event streams are open, {own:,} of them yours; close one or try again later"
+            why = "the server is stopping" if self._closing else full
             raise Problem("too_many_streams", why, status=503, headers={"Retry-After": "5"})
         self.open += 1
         self._own[user] += 1

@@ -100,7 +100,7 @@ class Child:
             self._send_stop()
 
     def renewed(self) -> None:
-        """Tell the supervisor how long the lease is valid now."""
+        """Tell the supervisor when the renewed lease ends."""
         with self._lock:
             self._send_lease()
 

@@ -4,10 +4,10 @@
        ▲                                          │
        └────────────────── services ──────────────┘
 
-It runs as a script and imports nothing of Holdfast, so it starts within milliseconds and executes no code of jobs. The
-worker tells it until when the lease is valid, and the worker's guardian does so in shared memory. If that time passes
-without a renewal (the worker is stopped or swapped out), or the control socket closes (the worker is gone), it kills
-the run's process group and every other descendant, and waits until none is left.
+It runs as a script and imports nothing of Holdfast, so it starts within milliseconds and executes no job code itself.
+It learns when the lease ends from the worker, and in shared memory from the worker's guardian. It kills the run in two
+cases: the lease ends without a renewal (the worker is stopped or swapped out), or the control socket closes (the worker
+is gone). It then kills the run's process group and every other descendant, and waits until none is left.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ else:
 
     del sys.path[0]
 
-LONGEST_PAUSE = 0.5  # seconds; the clock of `select` stops in suspend, so longer waits could be far too long
+LONGEST_PAUSE = 0.5  # seconds; the clock of `select` stops while the machine is suspended, so keep waits short
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 _BOOT = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
@@ -96,7 +96,7 @@ class Supervisor:
                 return
 
     def _valid_until(self) -> float:
-        """Return until when the lease is valid, minus the time that a kill takes."""
+        """Return the time at which the lease ends, minus the time that a kill takes."""
         guarded = 0.0 if self._memory is None else min(self._memory[RENEWED_UNTIL], self._last)
         return max(self._until, guarded) - self._margin
 

@@ -8,7 +8,7 @@ from holdfast.cli.main import main
 
 
 class Command(BaseCommand):  # type: ignore[misc]
-    help = "Run a command of Holdfast, such as worker, submit, runs or top. See manage.py holdfast --help."
+    help = "Run a Holdfast command, such as worker, submit, runs or top. See manage.py holdfast --help."
 
     def run_from_argv(self, argv: list[str]) -> None:
         main(argv[2:], prog_name="manage.py holdfast")
