@@ -20,7 +20,7 @@ ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "contracts.md"
 PROOFS = ROOT / "docs" / "proofs.md"
 ROW = re.compile(r"^\| (?P<number>[A-Z]\d+) \| (?P<promise>.*?) \| (?P<proof>.*) \|$")
-MUTANTS = re.compile(r"^(?:Last done on .*|Not done yet)\.$", re.MULTILINE)
+MUTANTS = re.compile(r"^(?:The last run, on .*|It has not run yet)\.$", re.MULTILINE)
 BREAK = "<br>"
 PROOFS_HEAD = """# Proofs
 
@@ -109,8 +109,9 @@ def proofs_page(text: str, given: list[Proof]) -> str:
 def note_mutants(*, on: str, breaks: int, survivors: list[str], page: Path = PAGE) -> None:
     """Record on the page when `make mutants` last ran for all promises, and which breaks no test noticed."""
     found = "a test failed each time" if not survivors else f"no test noticed {len(survivors)}: {'; '.join(survivors)}"
-    text, count = MUTANTS.subn(f"Last done on {on} with {breaks} breaks: {found}.", page.read_text("utf-8"))
-    assert count == 1, "docs/contracts.md must have exactly one line 'Last done on …' or 'Not done yet.'"
+    line = f"The last run, on {on}, made {breaks} such changes; {found}."
+    text, count = MUTANTS.subn(lambda _: line, page.read_text("utf-8"))
+    assert count == 1, "docs/contracts.md must have exactly one line 'The last run, on …' or 'It has not run yet.'"
     page.write_text(text, "utf-8")
 
 

@@ -57,7 +57,7 @@ def test_a_running_run_is_cancelled_and_run_again(visit: Visit, site: SampleSite
     page.get_by_role("button", name="Run again", exact=True).click()
     expect(state_of(page)).to_have_text("succeeded")
     assert page.url != f"{site.server.url}/runs/{run.id}"
-    expect(page.locator("#related")).to_contain_text("repeats")
+    expect(page.locator("#related")).to_contain_text("again of")
 
 
 def test_all_matching_runs_are_cancelled_after_their_count_was_shown(visit: Visit, site: SampleSite) -> None:
