@@ -1,4 +1,4 @@
-# One word per habit; `make` alone prints them.
+# The common tasks; `make` alone lists them.
 .DEFAULT_GOAL := help
 .PHONY: help check test types mutants sim bench docs
 
@@ -10,19 +10,19 @@ help: ## this list
 check: ## format, lint, types, layers and the tests that need no server
 	./test --fast
 
-test: ## everything but the long tests
+test: ## everything except the long tests
 	./test
 
-types: ## after a change of an API: its document and the types of the pages
+types: ## after an API change: write its OpenAPI document and TypeScript types
 	.venv/bin/python -m scripts.typescript
 
-mutants: ## break every promise and see a test turn red; an hour at a time, goes on where it stopped
+mutants: ## check that a test fails for each broken promise; continues where the last run stopped
 	.venv/bin/python -m tests.mutants
 
 sim: ## replay one history of the simulation: make sim SEED=7
 	.venv/bin/python -m tests.simulation --seed $(SEED)
 
-bench: ## our figures beside the raw driver's
+bench: ## measure Holdfast and the raw driver
 	.venv/bin/python -m bench
 
 docs: ## run the code in the README, the docs and the examples

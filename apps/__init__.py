@@ -1,5 +1,5 @@
 """Applications on Holdfast. `./run` starts all of them.
 
-Each is a folder with an `application.py` that says what it shows, which processes it has and how its work is checked,
-and a `jobs.py` with what it asks of Holdfast. They use Holdfast's public modules only, and share `apps.shared`.
+Each is a folder with an `application.py`, which describes it, lists its processes and checks its work, and a `jobs.py`,
+which defines its jobs. The applications use only Holdfast's public modules, and share `apps.shared`.
 """

@@ -28,16 +28,16 @@ MEASUREMENTS = {
     "drain, 1 worker, -c 8, threads, runs/s": drain.few_threads,
     "drain, 2 workers, -c 100, runs/s": drain.two_workers,
     "drain, keyed, 1,000 keys, runs/s": drain.keyed,
-    "drain beside no waiters, runs/s": waiting.beside_none,
-    "drain beside 100,000 waiting for one key, runs/s": waiting.beside_one_key,
-    "drain beside 100,000 waiting for 10,000 keys, runs/s": waiting.beside_many_keys,
-    "turns of one key, runs/s": waiting.of_one_key,
+    "drain with no waiting runs, runs/s": waiting.beside_none,
+    "drain with 100,000 runs waiting for one key, runs/s": waiting.beside_one_key,
+    "drain with 100,000 runs waiting for 10,000 keys, runs/s": waiting.beside_many_keys,
+    "runs of one key, one after another, runs/s": waiting.of_one_key,
     "raw claim + finish, batches of 100, runs/s": raw.drain,
     "pick-up by another process, p50 ms": pickup.median,
     "pick-up by another process, p99 ms": pickup.worst,
     "takeover of 1 run after kill -9, lease 2 s, s": takeover.after_kill,
-    "takeover in the middle of 1,000 runs, lease 2 s, s": takeover.among_a_thousand,
-    "pages beside 1,000,000 finished runs, slowest ms": pages.slowest,
+    "takeover of 10 of 1,000 runs, lease 2 s, s": takeover.among_a_thousand,
+    "pages with 1,000,000 finished runs, slowest ms": pages.slowest,
     "start of an application, × import pydantic": startup.of_an_application,
     "start of the command, × import pydantic": startup.of_the_command,
 }
@@ -46,7 +46,7 @@ MEASUREMENTS = {
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--only", default="", help="measure only what contains this text")
+    parser.add_argument("--only", default="", help="run only the measurements whose name contains this text")
     parser.add_argument("--json", type=Path, help="also write every figure to this file")
     options = parser.parse_args()
     chosen = {name: measure for name, measure in MEASUREMENTS.items() if options.only in name}

@@ -14,8 +14,8 @@ ALL = FINISHED + READY + WAITING + RUNNING
 PIPELINES, SEGMENTS, MANY_SEGMENTS, BUILDS, SCHEDULES = 150, 5, 1_000, 300, 20
 ROLLUPS = 15_000
 
-# In the order of their numbers: finished runs (one in five failed), ready, waiting and running ones. Two in three of
-# the waiting runs wait for the same key, which is held.
+# Runs are numbered in this order: finished (one in five failed), ready, waiting, running. Two in three of the waiting
+# runs wait for the same key, which a running run holds.
 FILL = (
     (
         ALL,

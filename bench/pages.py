@@ -62,7 +62,7 @@ def paths(hf: Holdfast) -> list[str]:
 
 
 def timed(client: httpx.Client, path: str) -> float:
-    """Return the median time of some answers in milliseconds, without the first two."""
+    """Return the median response time of a path in milliseconds, without the first two requests."""
     took = []
     for _ in range(TIMES + 2):
         started = time.perf_counter()

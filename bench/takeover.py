@@ -35,7 +35,7 @@ def after_kill(url: str) -> float:
 
 
 def among_a_thousand(url: str) -> float:
-    """Kill one of two workers in the middle of 1,000 runs, and return the seconds until its last run is taken over.
+    """Kill one of two workers while they execute 1,000 runs; return the seconds until all its runs are taken over.
 
     Every run must succeed, and `verify` must find nothing.
     """

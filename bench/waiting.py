@@ -24,7 +24,7 @@ def beside_many_keys(url: str) -> float:
 
 
 def of_one_key(url: str) -> float:
-    """Return the runs per second of one key, where each run starts when the previous one has ended."""
+    """Return the runs per second of one key; each run starts when the previous one has ended."""
     with work.jobs(url) as hf:
         hf.jobs["keyed"].submit_many([{"key": "only"}] * TURNS)
         worker = hf.worker(concurrency=100, drain=True)
@@ -35,7 +35,7 @@ def of_one_key(url: str) -> float:
 
 
 def _beside(url: str, *, keys: int) -> float:
-    """Drain a queue while 100,000 runs wait for keys that runs in another, unserved queue hold."""
+    """Drain a queue while 100,000 runs of another queue, which no worker serves, wait for their keys."""
     with work.jobs(url) as hf:
         if keys:
             _wait(hf, keys)

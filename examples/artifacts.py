@@ -1,4 +1,4 @@
-"""Artifacts: a later attempt does not create a file again that an earlier attempt has stored."""
+"""Artifacts: a file that an earlier attempt has stored is not created again."""
 
 from __future__ import annotations
 

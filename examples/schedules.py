@@ -24,7 +24,7 @@ def refresh_cache(scheduled_for: datetime) -> str:
 
 @hf.schedule("30 2 * * *", tz="Europe/Berlin", name="nightly_report", expected_runtime=timedelta(minutes=10))
 def nightly_report() -> str:
-    """At 02:30 Berlin time, in winter and in summer; once on the days when the clocks change."""
+    """Runs daily at 02:30 Berlin time, and exactly once on the days when the clocks change."""
     return "report sent"
 
 

@@ -3,8 +3,8 @@
 contracts.py            write both pages
 contracts.py --check    report stale pages, write nothing
 
-The promises in docs/contracts.md are written by hand, and so is the text after 'open', which says what a proof still
-lacks. The tests are parsed, not run: a marker is `@pytest.mark.contract("P4", "P5")` on a test, a class or a module.
+The promises in docs/contracts.md are written by hand, and so is the text after 'open', which says what is not proven
+yet. The tests are parsed, not run: a marker is `@pytest.mark.contract("P4", "P5")` on a test, a class or a module.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Promise:
 
     @property
     def open(self) -> str:
-        """What the proof still lacks; empty if it is complete."""
+        """What is not proven yet; empty if the proof is complete."""
         found = re.search(r"(?:^|<br>)(open\b.*)$", self.proof)
         return found[1] if found else ""
 
@@ -78,7 +78,7 @@ def proofs(root: Path = ROOT) -> list[Proof]:
 
 
 def with_links(text: str, given: list[Proof]) -> str:
-    """The page of promises with a link to the proofs of each promise that has some."""
+    """Return the page of promises; each promise with proofs links to them."""
     lines = []
     for line in text.splitlines():
         if ROW.match(line):
@@ -90,7 +90,7 @@ def with_links(text: str, given: list[Proof]) -> str:
 
 
 def proofs_page(text: str, given: list[Proof]) -> str:
-    """The page of proofs for the promises of this text: one line for each test."""
+    """Return the page of proofs for the promises in this text, with one line for each test."""
     lines = [PROOFS_HEAD]
     for promise in promises(text):
         by_file: dict[str, list[str]] = {}
@@ -107,7 +107,7 @@ def proofs_page(text: str, given: list[Proof]) -> str:
 
 
 def note_mutants(*, on: str, breaks: int, survivors: list[str], page: Path = PAGE) -> None:
-    """Record on the page when `make mutants` last ran for all promises, and which breaks no test noticed."""
+    """Record on the page when `make mutants` last ran for all promises, and list the breaks that no test noticed."""
     found = "a test failed each time" if not survivors else f"no test noticed {len(survivors)}: {'; '.join(survivors)}"
     line = f"The last run, on {on}, made {breaks} such changes; {found}."
     text, count = MUTANTS.subn(lambda _: line, page.read_text("utf-8"))
@@ -122,7 +122,7 @@ def _cell(promise: Promise, given: list[Proof]) -> str:
 
 
 def _marked(tree: ast.AST, above: list[str]) -> Iterator[tuple[str, str]]:
-    """(test, number) of every marked test below this node."""
+    """Yield every marked test below this node, with the number of its promise."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.ClassDef):
             yield from _marked(node, above + _numbers(node.decorator_list))

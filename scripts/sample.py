@@ -57,7 +57,7 @@ def application(folder: Path) -> Holdfast:
 
     @hf.job(name="reports.monthly", queue="reports", timeout=600)
     def monthly(ctx: Context, month: str) -> None:
-        log.warning("the figures of %s are late", month)
+        log.warning("the figures for %s are late", month)
         for number in range(100_000):
             if number % 20 == 0:
                 log.info("row %d of the ledger", number)

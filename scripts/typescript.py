@@ -104,7 +104,7 @@ def _declared(name: str, schema: Schema, base: tuple[str, Schema] | None = None)
 
 
 def _base(schema: Schema, others: Mapping[str, Schema]) -> tuple[str, Schema] | None:
-    """Return the largest other shape whose properties are all in this one; if several are equally large, the first."""
+    """Return the largest other shape whose properties are all in this one; the first if several are equally large."""
     found = [
         (name, other)
         for name, other in others.items()
@@ -154,7 +154,7 @@ def _operations(document: Schema) -> Iterator[str]:
 
 
 def _query(name: str, queries: Mapping[str, Schema]) -> str:
-    """Return the type of an operation's query: that of an earlier operation if equal, or one that extends another's."""
+    """Return the type of an operation's query: a reference to an equal type, an extended smaller one, or a new one."""
     schema = queries[name]
     for other, known in queries.items():
         if other == name:

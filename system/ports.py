@@ -16,7 +16,7 @@ class NoPort(Exception):
 
 
 def listening(first: int = FIRST) -> Iterator[socket.socket]:
-    """Yield listening sockets, each on the next port from `first` up that is free."""
+    """Yield listening sockets, each on the next free port, starting at `first`."""
     end = min(first + TRIED, 65536)
     for port in range(first, end):
         try:

@@ -1,4 +1,4 @@
-"""Registry: the applications that `./run` can start: each folder of `apps` with an `application.py`, and the tour."""
+"""Registry of the applications that `./run` can start: each folder of `apps` with an `application.py`, and the tour."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def names() -> list[str]:
 
 
 def find(name: str) -> Application:
-    """The application with this name, or UnknownApplication with the names that exist."""
+    """Return the application with this name; if there is none, raise UnknownApplication, which lists all names."""
     if name not in names():
         raise UnknownApplication(f"no application is named {name!r}; choose from: {', '.join(names())}")
     package = "system" if name == TOUR else "apps"

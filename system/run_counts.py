@@ -21,7 +21,7 @@ class RunCounts:
         self._line, self._read_at = "", -MAX_AGE
 
     def line(self, *, now: bool = False) -> str:
-        """The counts as text; up to two seconds old, unless `now` is set."""
+        """Return the counts as text; they may be two seconds old, unless `now` is set."""
         if now or time.monotonic() - self._read_at >= MAX_AGE:
             self._read_at = time.monotonic()
             try:

@@ -21,7 +21,7 @@ RECENT = timedelta(seconds=30)
 
 
 def router(site: Site, file: Path, *, token: str) -> APIRouter:
-    """The front page, and redirects to the sites of the applications, where an admin of this site is signed in."""
+    """Serve the front page, and redirect to the sites of the applications; an admin of this site is signed in there."""
     pages = site.resource()
 
     @pages.get("/start", name="system.start")

@@ -1,6 +1,6 @@
-"""Azurite: Microsoft's own emulator of Azure Blob Storage, started for the session on a port of its own.
+"""Azurite: Microsoft's own emulator of Azure Blob Storage, started on a free port.
 
-`./test` has npm install it into a cache; where that may not be, its tests are skipped by name.
+`./test` installs it with npm into a cache. If that is not possible, the tests that need it are skipped.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pathlib import Path
 from tests.postgres import hold_port
 
 VERSION = "3.35.0"
-# What every Azurite has, as its documentation says.
+# The account that every Azurite has, from its documentation.
 ACCOUNT = "devstoreaccount1"
 KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 
@@ -33,7 +33,7 @@ class Azurite:
 
     @property
     def variables(self) -> dict[str, str]:
-        """What obstore reads from the environment."""
+        """The environment variables that obstore reads."""
         return {
             "AZURE_STORAGE_ACCOUNT_NAME": ACCOUNT,
             "AZURE_STORAGE_ACCOUNT_KEY": KEY,

@@ -1,5 +1,7 @@
-"""Databases for tests: with all tables and no row. They are made once and used again, because to make the tables takes
-longer than most tests do."""
+"""Databases for tests, with all tables and no rows.
+
+They are created once and reused, because creating the tables takes longer than most tests.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ from tests.postgres import PostgresServer
 
 from holdfast import Holdfast
 
-# Defaults that a server may have and that ours has not, for `--odd-postgres`.
+# Server defaults that differ from those of our test server, for `--odd-postgres`.
 ODD = {
     "default_transaction_isolation": "repeatable read",
     "datestyle": "SQL, DMY",
@@ -36,17 +38,17 @@ ODD = {
 _numbers = itertools.count()
 
 sqlite: Any = importlib.import_module(f"{os.environ.get('HOLDFAST_SQLITE_MODULE', 'sqlite3')}.dbapi2")
-"""The SQLite library that the engine uses in these tests: two in one process would drop each other's locks."""
+"""The SQLite library that the engine uses in these tests. A second one in the process would drop its locks."""
 
 
 def odd_locale() -> str:
-    """A locale that sorts as people do; C where this host can't make one."""
+    """A locale with the sort order of a language; C if this host can't generate one."""
     can = shutil.which("localedef") is not None and Path("/usr/share/i18n/locales/en_US").exists()
     return "en_US.UTF-8" if can else "C"
 
 
 def locked_by(pid: int) -> set[int]:
-    """The inodes that a process has a POSIX lock on."""
+    """The inodes that a process holds POSIX locks on."""
     found = set()
     for file in Path(f"/proc/{pid}/fdinfo").iterdir():
         with contextlib.suppress(OSError):
@@ -60,7 +62,7 @@ def new_name() -> str:
 
 
 class Template:
-    """A file of SQLite that has all tables, to be copied."""
+    """A SQLite file with all tables, to be copied."""
 
     def __init__(self, folder: Path) -> None:
         self._file = folder / "template.db"
@@ -74,25 +76,25 @@ class Template:
 
 
 class Schemas:
-    """Schemas of one PostgreSQL, each with a user of its own: so one can see who is still connected.
+    """Schemas on one PostgreSQL server, each with its own user, so that open connections show which test left them.
 
-    A schema is used again if its test has left no connection behind and the tables as they were.
+    A schema is reused if its test left no open connection and did not change the tables.
     """
 
     def __init__(self, server: PostgresServer) -> None:
         self._server = server
         self._free: list[str] = []
         self._looks: dict[str, object] = {}
-        # One for all: a new one would first have to learn the catalogs, which takes longer than all that we ask.
+        # One connection for all: a new one would first load the catalogs, which takes longer than our queries.
         self._connection = psycopg.connect(server.url, autocommit=True)
-        self._connection.execute("set session_replication_role = replica")  # no trigger keeps us from emptying a table
+        self._connection.execute("set session_replication_role = replica")  # triggers must not prevent deletes
 
     def close(self) -> None:
         self._connection.close()
 
     @contextlib.contextmanager
     def lend(self, *, empty: bool = False) -> Iterator[str]:
-        """The URL of a schema with the tables, or of one without."""
+        """Yield the URL of a schema with the tables, or of an empty one."""
         name = self._free.pop() if self._free and not empty else self._make(empty=empty)
         yield self._url(name)
         if not empty and self._is_left(name):
@@ -108,14 +110,14 @@ class Schemas:
         return name
 
     def _is_left(self, name: str) -> bool:
-        """Whether it can be lent again; if so, it has no row any more."""
+        """Empty the schema and return True if it can be lent again."""
         if self._is_connected(name) or self._look(name) != self._looks[name]:
             return False
         self._empty(name)
         return True
 
     def _is_connected(self, name: str) -> bool:
-        """The server needs a moment to see that a connection was closed."""
+        """Whether its user is still connected. Waits a moment, because the server notices a closed connection late."""
         give_up_at = time.monotonic() + 0.2
         query = "select 1 from pg_stat_activity where usename = %s"
         while found := self._connection.execute(query, [name]).fetchall():
@@ -125,8 +127,10 @@ class Schemas:
         return bool(found)
 
     def _empty(self, name: str) -> None:
-        """What few rows there are is deleted, which is quicker; a table that has grown, by now or over many tests, or
-        that the planner has learned something about, is cut: the next test is to find it as if it were new."""
+        """Empty all tables so that the next test finds them as new.
+
+        Deleting a few rows is quicker. A table that has grown or been analysed is truncated.
+        """
         tables = self._connection.execute(_TABLES, [name]).fetchall()
         with self._connection.pipeline():
             for table, is_as_new in tables:
@@ -135,7 +139,7 @@ class Schemas:
             self._connection.execute(_RESTART, [name])
 
     def _look(self, name: str) -> object:
-        """What the schema has, and its version."""
+        """The version of the schema, and its tables, columns, triggers, functions and constraints."""
         query = sql.SQL("select version from {}.holdfast_schema").format(sql.Identifier(name))
         with contextlib.suppress(psycopg.Error):
             version = self._connection.execute(query).fetchall()
@@ -147,7 +151,7 @@ class Schemas:
 
 
 def make_role(admin: psycopg.Connection[Any], name: str) -> None:
-    """A role that owns a schema of its name, which its search path finds first, and has no other right."""
+    """Create a role and a schema of the same name that it owns and finds first; it has no other rights."""
     admin.execute(sql.SQL("create role {} login").format(sql.Identifier(name)))
     admin.execute(sql.SQL("create schema {0} authorization {0}").format(sql.Identifier(name)))
 

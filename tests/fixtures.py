@@ -1,4 +1,4 @@
-"""Fixtures: every store behind one name, and a list of the only skips that are allowed."""
+"""Fixtures: a test database of every kind under one name, and the list of allowed skips."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ MEMORY = Path("/dev/shm")
 ROOM = 4 * 1024**3
 STORES = ["sqlite", "postgres", "sqlserver"]
 
-# Why a test may be skipped, and where. A skip that is not here fails the suite.
+# The allowed skip reasons, and why each is allowed. A skip for any other reason fails the test.
 ALLOWED_SKIPS = {
-    "no SQL Server: HOLDFAST_TEST_SQLSERVER is not set": "no T-SQL server comes from the registries",
-    "no Azurite: npm is not here or may not install it": "object storage is tested against it and nothing else",
-    "no TypeScript: npm is not here or may not install it": "the types are compared with the document without it",
-    "no Chromium: it is not installed and may not be installed here": "the pages are tested in a real browser",
-    "no small disk: it can't be mounted here": "to mount one needs root",
-    "no PgBouncer: it is not installed and may not be installed here": "its package needs root and apt",
+    "no SQL Server: HOLDFAST_TEST_SQLSERVER is not set": "SQL Server can't be installed from a package registry",
+    "no Azurite: it could not be installed here": "only the tests of object storage need it",
+    "no TypeScript: it is not installed and can't be installed here": "only the test of the generated types needs it",
+    "no Chromium: it is not installed and can't be installed here": "only the browser tests need it",
+    "no small disk: it can't be mounted here": "mounting a disk needs root",
+    "no PgBouncer: it is not installed and can't be installed here": "its package needs root and apt",
 }
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    gc.disable()  # until all is collected: the modules and tests that are made meanwhile stay
+    gc.disable()  # until all tests are collected: modules and tests loaded meanwhile stay in memory anyway
     hear_interrupts()
-    # Databases and files are in memory where there is room: no test pulls the plug, so a disk only adds its time.
+    # Keep databases and files in memory if there is room: no test cuts the power, so a disk would only be slower.
     if "TMPDIR" not in os.environ and _has_room(MEMORY):
         os.environ["TMPDIR"] = str(MEMORY)  # for the processes that tests start, too
         tempfile.tempdir = None
@@ -54,17 +54,17 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def hear_interrupts() -> None:
-    """Let the processes that tests start hear SIGINT.
+    """Make sure that processes started by tests do not ignore SIGINT.
 
-    A shell script that starts `./test &` makes it ignore SIGINT, and each process that it starts would, too. Here the
-    signal is still without effect, but it is caught, and that is not inherited.
+    A shell script that starts `./test &` makes it ignore SIGINT, and child processes inherit that. A handler that does
+    nothing has the same effect here, but child processes do not inherit it.
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, lambda number, frame: None)
 
 
 def _has_room(memory: Path) -> bool:
-    """Whether files can be kept there, and programs be started from there."""
+    """Whether the folder has enough free memory and allows programs to be executed."""
     if not memory.is_dir() or os.statvfs(memory).f_flag & os.ST_NOEXEC:
         return False
     known = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
@@ -85,7 +85,7 @@ def _keep(config: pytest.Config, items: list[pytest.Item], wanted: Callable[[pyt
 
 
 def _uses_postgres(item: pytest.Item) -> bool:
-    """Whether the test runs on the session's PostgreSQL."""
+    """Whether the test uses the PostgreSQL server of the test session."""
     parameters = getattr(item, "callspec", None)
     given = [str(value) for value in parameters.params.values()] if parameters is not None else []
     fixtures = set(getattr(item, "fixturenames", ()))
@@ -96,7 +96,7 @@ def _uses_postgres(item: pytest.Item) -> bool:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_pycollect_makeitem(collector: pytest.Collector, obj: object) -> Generator[None, Any, Any]:
-    """A long test that is not wanted makes no items: some take seconds to make, in every process."""
+    """Skip long tests at collection without --long: generating their parameters can take seconds in each process."""
     made = yield
     unwanted = not collector.config.getoption("--long") and _is_long(obj)
     return [] if unwanted else made
@@ -116,7 +116,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
-    """An unlisted skip is a failure."""
+    """Fail a test that is skipped for a reason that is not listed."""
     outcome: Any = yield
     report = outcome.get_result()
     if report.skipped and not hasattr(report, "wasxfail"):
@@ -130,8 +130,11 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 @pytest.fixture(scope="session")
 def postgres(request: pytest.FixtureRequest) -> Iterator[PostgresServer]:
-    """One server for the session. `fsync` is off, because no test pulls the plug of this one; so is the vacuum, because
-    what the planner knows of the tables must not hang on what other tests did to them a minute ago."""
+    """One PostgreSQL server for all tests of a process.
+
+    `fsync` is off, because no test cuts the power. Autovacuum is off, because the planner's statistics must not depend
+    on what earlier tests wrote to the same tables.
+    """
     odd = request.config.getoption("--odd-postgres")
     options = [f"--{name}={value}" for name, value in ODD.items()] if odd else []
     with postgres_server(
@@ -153,7 +156,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Template:
 
 @pytest.fixture(params=STORES)
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """A database of each kind that has the tables and no row; with the mark `empty`, not even tables."""
+    """A database of each kind, with all tables and no rows. With the mark `empty` it has no tables either."""
     empty = request.node.get_closest_marker("empty") is not None
     with _database(request, tmp_path, empty=empty) as found:
         yield found
@@ -166,13 +169,13 @@ def _database(request: pytest.FixtureRequest, folder: Path, *, empty: bool) -> I
             file = f"sqlite:///{folder / new_name()}.db"
             yield file if empty else request.getfixturevalue("template").copy(folder)
         case "postgres":
-            # A schema of its own is as good as a database of its own, and made in a hundredth of the time.
+            # A separate schema isolates a test as well as a separate database and is created 100 times faster.
             with request.getfixturevalue("schemas").lend(empty=empty) as found:
                 yield found
         case "sqlserver":
             if "HOLDFAST_TEST_SQLSERVER" not in os.environ:
                 pytest.skip("no SQL Server: HOLDFAST_TEST_SQLSERVER is not set")
-            # Databases are slow to make there; a prefix of its own keeps a test's tables apart.
+            # SQL Server creates databases slowly, so each test gets its own table prefix instead.
             os.environ["HOLDFAST_TABLE_PREFIX"] = f"{new_name()}_"
             try:
                 yield os.environ["HOLDFAST_TEST_SQLSERVER"]
@@ -182,7 +185,7 @@ def _database(request: pytest.FixtureRequest, folder: Path, *, empty: bool) -> I
 
 @pytest.fixture
 def postgres_url(postgres: PostgresServer) -> Iterator[str]:
-    """A fresh database of PostgreSQL, for a role that owns one schema in it."""
+    """A new PostgreSQL database, used by a role that owns one schema in it."""
     name = new_name()
     with psycopg.connect(postgres.url, autocommit=True) as connection:
         connection.execute(f"create database {name}")
@@ -201,7 +204,7 @@ def sqlite_url(tmp_path: Path) -> str:
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def local_url(request: pytest.FixtureRequest) -> str:
-    """A database on this machine, with no table: a SQLite file or a PostgreSQL database of its own."""
+    """A local database without tables: a new SQLite file or a new PostgreSQL database."""
     found: str = request.getfixturevalue(f"{request.param}_url")
     return found
 
@@ -213,7 +216,7 @@ def clock() -> FakeClock:
 
 @pytest.fixture
 def hf(url: str, clock: FakeClock, tmp_path: Path) -> Iterator[Holdfast]:
-    """An engine on each kind of database, whose clock stands still and whose ids are always the same."""
+    """An engine on each kind of database, with a clock that only tests advance and with reproducible ids."""
     with Holdfast(url, clock=clock, ids=Ids(seed=1), artifacts=tmp_path / "artifacts") as engine:
         yield engine
 
@@ -225,9 +228,9 @@ def manual(hf: Holdfast) -> Manual:
 
 @pytest.fixture
 def live(url: str, tmp_path: Path) -> Iterator[Holdfast]:
-    """An engine on each kind of database with a real clock that ticks fast, for real workers.
+    """An engine on each kind of database with a real clock and a short poll interval, for real workers.
 
-    Its lease is long: on a machine that has other work, a worker that got no time must not look like a dead one.
+    Its lease is long, so that a worker on a busy machine does not lose its leases for lack of CPU time.
     """
     with Holdfast(url, poll_interval=0.05, lease=15, kill_grace=0.2, artifacts=tmp_path / "artifacts") as engine:
         yield engine
@@ -239,9 +242,9 @@ def database(url: str) -> Database:
 
 
 class Database:
-    """The database as someone sees it who goes past our code: raw SQL on a connection of its own.
+    """Runs raw SQL on a separate connection, without the code of Holdfast.
 
-    Tables are written `holdfast_…`, whatever the prefix is.
+    Statements call the tables `holdfast_…`; the real prefix replaces it.
     """
 
     TABLES = (
@@ -274,14 +277,14 @@ class Database:
             case "mssql":
                 return mssql_python.connect(connection_string(self.url), autocommit=True)
             case other:
-                raise AssertionError(f"how to connect to {other}?")
+                raise AssertionError(f"unknown kind of database: {other}")
 
     def begin(self, connection: Any) -> None:
-        """A transaction that may write, begun by hand; ended by `commit` or `rollback`."""
+        """Begin a transaction that may write; the caller ends it with `commit` or `rollback`."""
         connection.execute({"sqlite": "begin immediate", "postgresql": "begin"}.get(self.kind, "begin transaction"))
 
     def lock_ready(self, connection: Any) -> None:
-        """Keep what a claim needs from everyone else, until the transaction ends."""
+        """Lock what a claim needs, so that no other connection can claim until this transaction ends."""
         self.begin(connection)
         lock = {
             "sqlite": "select 1",
@@ -290,7 +293,7 @@ class Database:
         connection.execute(queries.named(lock, self.prefix))
 
     def rewrite_outcomes(self, statement: str) -> None:
-        """Change outcomes as someone does who has every right: the triggers away, then back."""
+        """Change outcomes as a database administrator could: with the triggers off meanwhile."""
         off, on = {
             "sqlite": ("drop trigger if exists holdfast_tr_outcomes_update", "select 1"),
             "postgresql": (
@@ -310,7 +313,7 @@ class Database:
             return [tuple(row) for row in connection.execute(queries.named(statement, self.prefix)).fetchall()]
 
     def run(self, statement: str) -> int:
-        """How many rows it touched."""
+        """Execute a statement and return the number of affected rows."""
         with contextlib.closing(self.connect()) as connection:
             count: int = connection.execute(queries.named(statement, self.prefix)).rowcount
             return count
@@ -320,11 +323,11 @@ class Database:
         return found
 
     def counts(self, *more: str) -> dict[str, int]:
-        """How many rows each table has, and those of `more`: equal before and after means that nothing was written."""
+        """The number of rows in each table, and in those of `more`; it shows whether something was written."""
         each = (f"select '{table}', count(*) from holdfast_{table}" for table in (*self.TABLES, *more))
         return dict(self.all(" union all ".join(each)))
 
     @property
     def errors(self) -> tuple[type[Exception], ...]:
-        """What the drivers raise when the database refuses."""
+        """The base classes of the drivers' exceptions."""
         return (sqlite.Error, psycopg.Error, mssql_python.Error)

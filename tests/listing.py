@@ -1,4 +1,4 @@
-"""Listing: all runs that match a filter, however many pages they take."""
+"""List all runs that match a filter, from all result pages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from holdfast.values.runs import Snapshot
 
 
 def runs_of(hf: Holdfast | Client, **filter: Any) -> list[Snapshot]:
-    """The runs that match, the last submitted first."""
+    """The matching runs, the most recently submitted first."""
     page = hf.search(RunFilter(**filter), limit=200, order="submitted")
     found = list(page.items)
     while page.next is not None:

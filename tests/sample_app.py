@@ -1,4 +1,4 @@
-"""The application that the tests of API, client and commands share: something of each kind."""
+"""The application that the tests of the API, client and commands share: jobs, schedules, a build and a pipeline."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ def declare(hf: Holdfast) -> None:
 
     @hf.job(name="letters.greet", key="name")
     def greet(ctx: Context, name: str, times: int = 1) -> dict[str, Any]:
-        """Greets someone. And more that no list shows."""
+        """Greets someone. Lists show only the first sentence."""
         ctx.log.info("to %s", name)
-        ctx.log.error("no ink")
+        ctx.log.error("printer offline")
         ctx.progress(1, 2, "half")
         ctx.artifact("letter.txt", f"Dear {name}".encode())
         return {"said": ctx.step("write", lambda: f"hello {name}"), "times": times}
 
     @hf.job(name="letters.fail", queue="risky")
-    def fail(text: str = "no ink") -> None:
+    def fail(text: str = "printer offline") -> None:
         logging.getLogger("letters").warning(text)
         raise ValueError(text)
 
@@ -48,7 +48,7 @@ def declare(hf: Holdfast) -> None:
 
     @hf.job(name="letters.work")
     def work(ctx: Context, started: str, until: str) -> str:
-        """Says that it has begun, and goes on until a file appears."""
+        """Creates the file `started`, and works until the file `until` exists."""
         ctx.log.warning("half way")
         ctx.progress(1, 2, "the first half")
         Path(started).touch()
@@ -64,13 +64,13 @@ def declare(hf: Holdfast) -> None:
     for name in ("mine.greet_too", "yours.greet_too"):
         hf.job(name=name)(lambda: None)
 
-    @hf.job(name="letters.seal")
-    def seal(content: bytes, at: datetime) -> tuple[bytes, datetime]:
+    @hf.job(name="letters.reverse")
+    def reverse(content: bytes, at: datetime) -> tuple[bytes, datetime]:
         return content[::-1], at
 
-    @hf.build(name="press.make", queue="default")
-    def press(plate: str, fingerprint: str) -> str:
-        return f"{plate}-{fingerprint}"
+    @hf.build(name="environments.install", queue="default")
+    def install(package: str, fingerprint: str) -> str:
+        return f"{package}-{fingerprint}"
 
     @hf.schedule(every=timedelta(days=1), name="letters.daily")
     def daily() -> None: ...

@@ -1,7 +1,7 @@
 """Configurations: small Python packages with a user's rules, saved in versions that never change.
 
-A version is a mapping of paths to texts. Its `fingerprint` covers everything its environment depends on: the files,
-the engine's version and the platform (Python version, processor, C library). All hosts of a platform compute the same.
+A version is a mapping of paths to texts. Its `fingerprint` covers everything its environment depends on: the files, the
+engine's version and the platform (Python version, processor, C library). So it is the same on all hosts of a platform.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ def manifest(files: Files) -> dict[str, Any]:
         return tomllib.loads(files[MANIFEST])
     except KeyError:
         raise BadConfiguration(f"a configuration needs a file {MANIFEST}") from None
-    except (ValueError, RecursionError) as error:  # invalid TOML, a number too long, arrays nested too deep
+    except (ValueError, RecursionError) as error:  # invalid TOML, a too long number, or arrays nested too deeply
         raise BadConfiguration(f"{MANIFEST}: {error}") from None
 
 

@@ -38,7 +38,7 @@ def add(
 ) -> Document:
     """Add a document; the same bytes are stored only once, however often they are uploaded."""
     if session.get(Content, (sha256, 0)) is None:
-        # Another upload of the same bytes may insert them first; then they are already stored, and we use those.
+        # If another upload of the same bytes inserts them first, this document uses the bytes stored by that upload.
         with contextlib.suppress(IntegrityError), session.begin_nested():
             for number, piece in enumerate(_pieces(path)):
                 session.add(Content(sha256=sha256, number=number, piece=piece))
@@ -73,7 +73,7 @@ def listed(session: Session, workspace_id: str | None, *, limit: int) -> list[Do
 
 
 def content(database: Database, document: Document) -> Iterator[bytes]:
-    """Yield the bytes of a document piece by piece; raise ValueError if they differ from the uploaded ones.
+    """Yield the bytes of a document piece by piece; raise ValueError if they differ from the uploaded bytes.
 
     Each piece is read in its own session, so that a slow download holds no database connection.
     """
@@ -99,6 +99,6 @@ def write_to(database: Database, document: Document, path: Path) -> None:
 def _pieces(path: Path) -> Iterator[bytes]:
     with path.open("rb") as file:
         piece = file.read(PIECE)
-        yield piece  # also for an empty file
+        yield piece  # empty if the file is empty
         while piece := file.read(PIECE):
             yield piece

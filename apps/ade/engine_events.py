@@ -47,7 +47,7 @@ def share_of(event: Event) -> tuple[float, str] | None:
 
 
 def counts_of(event: Event) -> dict[str, float | None]:
-    """Return the engine's counts; None for each that is not a number, since a user's code may have written it."""
+    """Return the engine's counts. A count that is not a number, because a user's code forged it, becomes None."""
     counted = {name: _number(event.get(name)) for name in COUNTS}
     seconds = event.get("seconds")
     in_bounds = isinstance(seconds, int | float) and not isinstance(seconds, bool) and 0 <= seconds < MAX_NUMBER

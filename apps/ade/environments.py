@@ -4,8 +4,8 @@
     .partial-NAME ──unpack──────────▶ rename to NAME ──▶ NAME/complete
 
 A build creates an environment once. A host that does not have it restores it from the archive and installs nothing.
-Only an environment with the file `complete` is used: a process killed earlier leaves a partial folder, and the next one
-starts again. Using an environment takes a shared lock; creating or removing one takes an exclusive lock.
+Only an environment with the file `complete` is used. A process that is killed earlier leaves a partial folder, and the
+next process starts again. Using an environment takes a shared lock; creating or removing one takes an exclusive lock.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ class Environments:
     def use(self, name: str, stored: Callable[[], Artifact], *, log: Log) -> Iterator[Path]:
         """Yield the path of an environment, restored from its archive if this host does not have it.
 
-        Nothing removes it meanwhile. Raises EnvironmentLost if the archive is missing, damaged or unreachable, and
-        NotRestored if this host can't unpack it.
+        The environment is not removed while it is in use. Raises EnvironmentLost if the archive is missing, damaged or
+        unreachable, and NotRestored if this host can't unpack it.
         """
         while True:
             if not self.is_ready(name):
@@ -171,7 +171,7 @@ class Environments:
         (self._folder / f"{PARTIAL}{name}.tar.gz").unlink(missing_ok=True)
 
     def _is_old(self, name: str, unused_for: timedelta) -> bool:
-        """Return whether the environment was unused for so long; a partial one counts as old at once."""
+        """Return whether the environment has been unused for this long; a partial one always counts as old."""
         try:
             return time.time() - (self.path(name) / COMPLETE).stat().st_mtime >= unused_for.total_seconds()
         except FileNotFoundError:

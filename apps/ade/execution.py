@@ -43,7 +43,7 @@ class Execution:
     name: str
     limits: Limits
     deadline: float
-    """When Holdfast times the run out, in `time.monotonic` seconds."""
+    """The run's deadline, in `time.monotonic` seconds."""
 
     @property
     def inside(self) -> Path:
@@ -101,7 +101,7 @@ class Execution:
         return _result(ended, last[-1] if last else None)
 
     def preview(self) -> Path | None:
-        """Write the first rows of each sheet as JSON, in a confined process; None if that fails.
+        """Write the first rows of each sheet as JSON, in a confined process; return None if that fails.
 
         It may take half of the remaining time, so that the run itself can still end in time.
         """

@@ -22,7 +22,7 @@ def locked(file: Path, *, shared: bool = False, wait: bool = True) -> Iterator[b
             except BlockingIOError:
                 yield False
                 return
-            if _is_same_file(file, descriptor):  # otherwise the lock file was removed while we waited; open the new one
+            if _is_same_file(file, descriptor):  # if not, the lock file was removed during the wait: open the new one
                 yield True
                 return
         finally:
@@ -54,7 +54,7 @@ def clear(parent: Path) -> None:
 
 
 def remove(folder: Path) -> None:
-    """Remove a folder if it exists; it is renamed first, so that no process sees half of it under its name."""
+    """Remove a folder if it exists; rename it first, so that no process sees a partly removed folder."""
     gone = folder.with_name(f".gone-{folder.name}-{os.getpid()}")
     with contextlib.suppress(FileNotFoundError):
         folder.rename(gone)

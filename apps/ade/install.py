@@ -1,7 +1,8 @@
 """Install: creates a virtual environment with the engine in it, by uv if it is available, else by venv and pip.
 
 The engine and its own dependencies are copied from the service's installation, so a configuration without further
-dependencies builds without a network. Those are installed as wheels only: none of their code runs during a build.
+dependencies builds without a network. Further dependencies are installed only as wheels, so that none of their code
+runs during a build.
 """
 
 from __future__ import annotations

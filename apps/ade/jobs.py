@@ -61,7 +61,7 @@ def queue_size() -> int | None:
 
 
 def _prepare() -> None:
-    """Create Holdfast's tables before the first session; warn if ADE_QUEUE_SIZE differs from the limit that applies."""
+    """Create Holdfast's tables before the first session; warn if ADE_QUEUE_SIZE differs from the current limit."""
     hf.start()
     if (limit := queue_size()) != settings.queue_size:
         own = "is not set" if settings.queue_size is None else f"is {settings.queue_size:,}"
@@ -120,9 +120,9 @@ def environment(ctx: Context, configuration_id: str, version: int, fingerprint: 
     name="ade.run",
     queue=RUNS,
     isolation="process",
-    timeout=settings.run_timeout_seconds,  # for the whole time that it is `running`
+    timeout=settings.run_timeout_seconds,  # for the whole time that the run is `running`
     on_crash="fail",
-    on_shutdown="fail",  # runs are never retried: one that a deployment interrupts does not start again
+    on_shutdown="fail",  # runs are never retried, so a run that a deployment interrupts does not start again
     keep_forever=True,
     only_from_code=True,  # `runs.submit` must also write ade's own row, in the same transaction
     start_at="/runs",
@@ -184,7 +184,7 @@ def find_build(configuration_id: str, version: int, fingerprint: str) -> Build |
 
 
 def cancel_build(build_id: str, configuration_id: str, version: int, fingerprint: str, *, by: str) -> None:
-    """Cancel a build. One that is only requested is submitted first, so that there is a run to cancel."""
+    """Cancel a build. A build that is only requested is submitted first, so that there is a run to cancel."""
     build = find_build(configuration_id, version, fingerprint)
     if build is None or (build.state not in ("queued", "building") and _is_requested_again(build_id, build)):
         environment.submit(configuration_id=configuration_id, version=version, fingerprint=fingerprint)
@@ -194,7 +194,7 @@ def cancel_build(build_id: str, configuration_id: str, version: int, fingerprint
 
 
 def _is_requested_again(build_id: str, ended: Build) -> bool:
-    """Return whether a queued run has requested to repeat a build that has ended."""
+    """Return whether a queued run has requested to repeat this build, which has ended."""
     queued = hf.search(RunFilter(job=normalise.name, state="queued", tag=("build", build_id)), limit=MAX_SEARCHED_RUNS)
     return any(ended.run_id not in run.depends_on for run in queued.items)
 

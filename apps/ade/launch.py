@@ -2,7 +2,7 @@
 
 `process.py` starts it as a script with a bare interpreter: `launch.py OPTIONS PROGRAM …`. The process dies with its
 parent and has limits on memory, time, files and processes. On Linux it may also read only the given folders, write only
-its working folder, use no network and signal no process outside.
+to its working folder, use no network, and signal only itself and its descendants.
 """
 
 from __future__ import annotations

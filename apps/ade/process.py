@@ -26,7 +26,7 @@ from pathlib import Path
 LAUNCH = Path(__file__).with_name("launch.py")
 SYSTEM = (
     *("/usr", "/lib", "/lib64", "/lib32", "/bin", "/etc/ld.so.cache", "/etc/localtime", "/dev/urandom"),
-    *mimetypes.knownfiles,  # openpyxl reads those that exist
+    *mimetypes.knownfiles,  # openpyxl reads the existing files among them
 )
 MAX_LINE_LENGTH, MAX_LINES, MAX_ERROR_LENGTH = 64_000, 20_000, 4_000
 POLL_SECONDS = 0.2
@@ -128,7 +128,7 @@ def end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _follow(process: subprocess.Popen[bytes], limits: Limits, on_line: OnLine) -> Ended:
-    """Read the program's output until it has ended; a child that it left running does not delay us."""
+    """Read the program's output until the program has ended; a child that it left running causes no delay."""
     deadline = time.monotonic() + limits.seconds
     assert process.stdout is not None
     assert process.stderr is not None

@@ -83,7 +83,7 @@ class RunView:
 
     @property
     def waiting_for(self) -> str | None:
-        """A sentence that says what a queued run waits for, derived from its build; None if it is not queued."""
+        """A sentence that says what a queued run waits for, derived from its build; None if the run is not queued."""
         if self.status != "queued":
             return None
         match self.build.status:
@@ -94,7 +94,9 @@ class RunView:
             case ended if self.build.run_id in self.snapshot.depends_on:
                 return f"The build {'was cancelled' if ended == 'cancelled' else 'failed'}; this run is about to fail."
             case ended:
-                return f"The last build {'was cancelled' if ended == 'cancelled' else 'failed'}; it is built once more."
+                return (
+                    f"The last build {'was cancelled' if ended == 'cancelled' else 'failed'}; it will be built again."
+                )
 
 
 def submit(session: Session, configuration_id: str, document_id: str) -> str:
@@ -140,7 +142,7 @@ def fingerprint(version: Version) -> str:
 
 
 def get_or_create_build(session: Session, version: Version, fingerprint: str) -> Build:
-    """Return the build of a fingerprint. The unique key lets one transaction insert it; the others fetch that row."""
+    """Return the build of a fingerprint. The unique key lets one transaction insert it; the others read its row."""
     query = select(Build).where(Build.configuration_id == version.configuration_id, Build.fingerprint == fingerprint)
     if (existing := session.scalar(query)) is not None:
         return existing

@@ -1,4 +1,4 @@
-"""python -m apps.ade.submit_samples: adds the samples, submits those without a run, then one every 20 seconds."""
+"""python -m apps.ade.submit_samples: adds the samples, submits each that has no run, then one every 20 seconds."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def submit(name: str) -> None:
 
 
 def files_in(folder: Path) -> dict[str, str]:
-    """Read the files of a configuration's folder, without those that tools leave there."""
+    """Read the TOML and Python files of a configuration's folder."""
     files = [file for pattern in ("*.toml", "*.py") for file in sorted(folder.rglob(pattern))]
     return {str(file.relative_to(folder)): file.read_text("utf-8") for file in files}
 

@@ -1,6 +1,7 @@
 """Tables: ade's own data. The states of runs and builds are stored only in Holdfast's tables.
 
-The views `ade_runs` and `ade_builds` join both for SQL clients. `migrations` creates the tables and the views.
+The views `ade_runs` and `ade_builds` join these tables with Holdfast's for SQL clients. `migrations` creates the tables
+and the views.
 
 workspaces ─┬─ documents ── contents           the bytes of documents by their digest, in pieces
             └─ configurations ── versions      the files of a configuration, as each version was saved
@@ -79,7 +80,7 @@ class Version(Base):
 
 
 class Build(Base):
-    """An environment for the runs of a configuration; `version` is a version with the files it was built from."""
+    """An environment for the runs of a configuration; `version` is one version that has the files it was built from."""
 
     __tablename__ = "ade_build_rows"
     __table_args__ = (UniqueConstraint("configuration_id", "fingerprint"),)

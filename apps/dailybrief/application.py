@@ -26,7 +26,7 @@ application = Application(
     ),
     page="/",
     links=(
-        PageLink(what="Brief: today's events, those with the most sources first", path="/"),
+        PageLink(what="Brief: today's events, the most important first", path="/"),
         PageLink(what="Jobs: the schedules, and the outcome of every slot", path="/job-runs"),
         PageLink(what="Editions: the published briefs, which never change", path="/editions"),
         PageLink(what="Feeds: six sample newspapers; add a feed of your own", path="/feeds"),

@@ -41,7 +41,7 @@ def get(session: Session, cluster_id: int) -> Event | None:
 
 
 def of_ids(session: Session, cluster_ids: Sequence[int]) -> list[Event]:
-    """These events, in this order, without those that were deleted."""
+    """The events with these ids, in this order; deleted events are left out."""
     found = session.scalars(select(Cluster).where(Cluster.id.in_(cluster_ids))).all()
     by_id = {event.cluster.id: event for event in _with_articles(session, found)}
     return [by_id[each] for each in cluster_ids if each in by_id]

@@ -31,7 +31,7 @@ class BriefArticle:
 
 @dataclass(frozen=True)
 class BriefEvent:
-    """An event of a brief. `timeline` has the articles that brought something new, the earliest first."""
+    """An event of a brief. `timeline` has the articles that reported something new, the earliest first."""
 
     id: int
     title: str

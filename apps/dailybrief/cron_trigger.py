@@ -13,8 +13,8 @@ FIELDS = ("second", "minute", "hour", "day", "month", "day_of_week")
 class WallClockTrigger(CronTrigger):  # type: ignore[misc]
     """A cron expression of five fields, or six with seconds first, in the local time of a zone.
 
-    When clocks go back, one hour occurs twice. APScheduler fires in both, which is right for a job every ten minutes
-    but wrong for a daily job. A trigger with a fixed hour and minute fires only in the first.
+    When clocks go back, one hour occurs twice. APScheduler fires in both hours, which is right for a job every ten
+    minutes but wrong for a daily job. This trigger, if its hour and minute are fixed, fires only in the first hour.
     """
 
     def __init__(self, expression: str, zone: ZoneInfo) -> None:
@@ -34,8 +34,7 @@ class WallClockTrigger(CronTrigger):  # type: ignore[misc]
     def get_next_fire_time(self, previous_fire_time: datetime | None, now: datetime) -> datetime | None:
         found: datetime | None = super().get_next_fire_time(previous_fire_time, now)
         while found is not None and self._fixed and found.fold:
-            # Continue in UTC: in local time, the moment after the second 02:30 would be taken for the one after the
-            # first.
+            # Continue in UTC: in local time, a time after the second 02:30 would count as one after the first.
             found = super().get_next_fire_time(None, found.astimezone(UTC) + timedelta(microseconds=1))
         return found
 

@@ -107,7 +107,7 @@ def _article(article: RawArticle) -> BriefArticle:
 
 
 def _store(session: Session, brief: Brief, zone: ZoneInfo, *, now: datetime) -> int | None:
-    """Insert the edition and return its id, or None if that day and zone has one already."""
+    """Insert the edition and return its id, or None if there already is an edition of this day and zone."""
     texts = {
         "markdown": brief_formats.markdown(brief),
         "html": brief_formats.html(brief),
@@ -124,5 +124,5 @@ def _store(session: Session, brief: Brief, zone: ZoneInfo, *, now: datetime) -> 
 
 
 def digest(*, markdown: str, html: str, json_feed: str) -> str:
-    """The value of `editions.sha256`: the hash of the three formats in this order, with a zero byte between them."""
+    """Return the value of `editions.sha256`: the hash of the formats in this order, with zero bytes between them."""
     return sha256("\0".join((markdown, html, json_feed)).encode()).hexdigest()

@@ -29,7 +29,7 @@ class ListedFeed:
 
 
 def add(session: Session, url: str, settings: Settings, *, now: datetime, title: str = "") -> tuple[Feed, bool]:
-    """Add a feed; return it, and whether it was not in the list before. A removed feed is restored.
+    """Add a feed, or restore a removed one; return it, and whether the list has changed.
 
     Raises BadAddress if the URL is invalid. The IP addresses behind its host name are checked at every fetch.
     """

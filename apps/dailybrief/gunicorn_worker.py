@@ -23,5 +23,5 @@ class Worker(UvicornWorker):  # type: ignore[misc]
     async def callback_notify(self) -> None:
         self.notify()
         if os.getppid() != self.ppid:
-            # The master was killed. Without this, the worker would keep answering on its port.
+            # The master was killed. If the worker did not stop, it would keep answering on its port.
             os.kill(os.getpid(), signal.SIGTERM)

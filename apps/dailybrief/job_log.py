@@ -1,6 +1,6 @@
 """Job log: logs the start and the end of every job, as recorded in `job_runs`.
 
-The job itself can't log its end if its process is killed or its worker dies. So the lines come from the audit log.
+A job can't log its own end if its process is killed or its worker dies, so the lines come from the audit log.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MAX_LATENESS = timedelta(minutes=10)  # a row may become visible this long after
 
 
 class JobLog:
-    """Logs the job runs of the time between its creation and `close`."""
+    """Logs the job runs that start or end between its creation and `close`."""
 
     def __init__(self, hf: Holdfast, database: Database, *, since: datetime) -> None:
         self._hf, self._database, self._since = hf, database, since
@@ -44,7 +44,7 @@ class JobLog:
         self.log_changes()
 
     def log_changes(self) -> None:
-        """Log each run that has started or ended since the last call; a run that has done both gets two lines."""
+        """Log each run that has started or ended since the last call; a run that did both gets two lines."""
         with self._database.read() as session:
             found = job_runs.since(session, self._since)
         for run in found:

@@ -1,4 +1,4 @@
-"""Job runs: the audit log, a SQL view `job_runs` with one row for each claimed slot.
+"""Job runs: the audit log. It is an SQL view `job_runs` with one row for each claimed slot.
 
 The view reads the engine's view of slots, so nothing is stored twice. The primary key of a slot is (job_name,
 scheduled_for): the process that inserts that row has claimed the slot. Conditions on `started_at` and on

@@ -1,8 +1,8 @@
 """Jobs: the four scheduled jobs of the daily brief.
 
 Each job checks that its run has a slot, does its work, and returns counts, with the number of written rows as `rows`.
-It reports progress while it works, so that the rows of a failed job are known, too. Both services import this module,
-but only the worker schedules.
+It reports progress while it works, so that the number of rows that a failed job wrote is known, too. Both services
+import this module, but only the worker schedules.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def event_clustering(ctx: Context, scheduled_for: datetime) -> dict[str, Any]:
 
 
 def retention_cleanup(ctx: Context, scheduled_for: datetime) -> dict[str, Any]:
-    """Delete old articles and events that are in no edition. Ages are never counted from a time in the future."""
+    """Delete old articles and events that are in no edition. Their age is never measured from a future time."""
     from apps.dailybrief.retention import clean
 
     _require_slot(ctx)
@@ -69,7 +69,7 @@ for _schedule, _function in zip(SCHEDULES.values(), FUNCTIONS, strict=True):
 
 
 def _require_slot(ctx: Context) -> None:
-    """Fail the run unless it has a slot, starts in time, and is executed by the one worker."""
+    """Fail the run unless it has a slot, starts in time, and is executed by the only allowed worker."""
     with database.read() as session:
         run = job_runs.get(session, ctx.run.id)
     if run is None:

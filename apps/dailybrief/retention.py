@@ -1,7 +1,7 @@
 """Retention: deletes old articles and events that are in no edition.
 
-It deletes only from tables in PURGE_ALLOWED, in one transaction. An event is deleted with all of its articles once it
-has not changed since the cut-off, so the article count of a remaining event is always right. The conditions below keep
+It deletes only from tables in PURGE_ALLOWED, in one transaction. An event that has not changed since the cut-off is
+deleted with all of its articles, so the article count of a remaining event is always right. The conditions below keep
 everything that an edition refers to. If a condition were wrong, foreign keys and triggers would refuse the deletion.
 """
 
@@ -40,7 +40,7 @@ def clean(
 ) -> dict[str, int]:
     """Delete rows that were published, fetched and linked before `now - retain_articles`.
 
-    Returns the number of deleted rows per table, which is the result of the job and is logged by the worker.
+    Returns the number of deleted rows per table. This is the result of the job, and the worker logs it.
     `on_progress` is called with the sum after the commit.
 
     clean(database, settings, now=scheduled_for)
@@ -75,7 +75,7 @@ def clean(
 def remember_undated(session: Session, condition: ColumnElement[bool], *, now: datetime) -> None:
     """Record the URLs of undated articles before they are deleted, so that they are not stored again as new.
 
-    An article without a date, or with a date in the future, gets the time of its fetch as `published_at`.
+    An article without a date, or with a future date, has the time of its fetch as `published_at`.
     """
     undated = select(RawArticle.url, literal(now, Instant)).where(
         condition, RawArticle.published_at == RawArticle.fetched_at

@@ -1,4 +1,4 @@
-"""Services: a process is either the web service or the worker, and never changes.
+"""Services: each process is either the web service or the worker, and can't change its role.
 
 k2dailybrief-web      serves the pages, adds feeds, triggers slots by hand; never schedules
 k2dailybrief-worker   schedules and runs the jobs; only one is active at a time

@@ -65,7 +65,7 @@ class Settings(AppSettings):
 
     unknown_instances: Literal["fail", "leave"] = Field(
         default="fail",
-        description="Whether a starting worker fails runs that an unregistered worker left running: `fail` or `leave`.",
+        description="What a starting worker does with runs that an unregistered worker left: `fail` or `leave` them.",
     )
 
     bind: str = Field(default="127.0.0.1:8710", description="The address on which Gunicorn listens.")

@@ -76,7 +76,7 @@ class RawArticle(Table):
 class ForgottenArticle(Table):
     """The URL of a deleted article without a date.
 
-    Its feed may list it for years. Without this row it would be stored as a new article each time.
+    The feed may list the article for years. Without this row, it would be stored as a new article each time.
     """
 
     __tablename__ = "forgotten_articles"
@@ -109,7 +109,7 @@ class ClusterArticle(Table):
     __table_args__ = (
         UniqueConstraint("cluster_id", "raw_article_id"),
         UniqueConstraint("raw_article_id"),
-        {"sqlite_autoincrement": True},  # a later link has a higher id, which shows concurrent clustering
+        {"sqlite_autoincrement": True},  # a later link has a higher id, so that concurrent clustering is detected
     )
 
     id: Mapped[int] = mapped_column(primary_key=True)
@@ -137,7 +137,7 @@ class Edition(Table):
 
 
 class EditionArticle(Table):
-    """An article in an edition, with its event and position. It is never changed, and retention keeps both."""
+    """An article in an edition, with its event and position. It never changes; retention keeps article and event."""
 
     __tablename__ = "edition_articles"
     __table_args__ = (Index("edition_articles_raw_article", "raw_article_id"),)
@@ -150,7 +150,7 @@ class EditionArticle(Table):
 
 IMMUTABLE = ("editions", "edition_articles")
 REFERENCED = {"raw_articles": "raw_article_id", "clusters": "cluster_id"}
-"""The tables that `edition_articles` refers to, with the column."""
+"""The tables that `edition_articles` refers to, each with the column that refers to it."""
 
 REFUSE = {
     "sqlite": """

@@ -1,7 +1,7 @@
 """k2dailybrief-worker: `python -m apps.dailybrief.worker` schedules and runs the jobs until SIGTERM.
 
-Only one worker is active. A second one waits for up to one lease; if the first is still alive by then, the second
-prints its id and exits with 3. An invalid setting ends the worker with 2 before it changes anything.
+Only one worker is active. A second worker waits for up to one lease. If the first is still alive then, the second logs
+the id of the first and exits with 3. With an invalid setting, a worker exits with 2 before it changes anything.
 """
 
 from __future__ import annotations

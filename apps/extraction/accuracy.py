@@ -1,7 +1,7 @@
 """Accuracy: how many fields of the labelled samples the local reader finds.
 
 `python -m apps.extraction.accuracy` prints a table: how often each field is labelled, found, and found with the right
-value. `samples/labels.json` has the fields that a person would note down, whether the reader can find them or not.
+value. `samples/labels.json` has all fields that a person would note down, even if the reader can't find them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from apps.extraction.fields import fields
 
 SAMPLES = Path(__file__).parent / "samples"
 RECALL, PRECISION = 0.72, 0.91
-"""The values for all fields together, from the table; the page of a document shows them."""
+"""The recall and precision of all fields together, from the table; the page of a document shows them."""
 
 
 @dataclass(frozen=True, kw_only=True)

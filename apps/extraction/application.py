@@ -8,7 +8,7 @@ from apps.shared.definition import Application, PageLink, Process, serve
 application = Application(
     name="extraction",
     title="Extraction",
-    shows="PDFs are read in the background. Then ask a question and see the passage that answers it.",
+    shows="Reads PDFs in the background. Ask a question, and see the passages that answer it.",
     queues=("extraction",),
     processes=(
         serve("apps.extraction.web:site", "--log-level", "info", settings={"EXTRACTION_SAMPLES": "true"}),

@@ -5,7 +5,7 @@
                                     └────────────────────────┘
 
 The state is a row in the database, so all processes share it. If the process that makes the trial call dies, another
-one makes it after a further pause.
+process makes the call after a further pause.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class CircuitOpen(Exception):
 
 
 class CircuitBreaker:
-    """After `failures` in a row, a service is not called for `pause`; after each failed trial, for twice as long."""
+    """After `failures` in a row, a service is not called for `pause`. Each failed trial call doubles the pause."""
 
     def __init__(self, database: Database, *, failures: int, pause: timedelta, now: Callable[[], datetime]) -> None:
         self._database, self._max_failures, self._pause, self._now = database, failures, pause, now

@@ -1,4 +1,4 @@
-"""Document routes: upload a document, show what was read in it, process it again, delete it."""
+"""Document routes: upload a document, show its contents, process it again, delete it."""
 # No `from __future__ import annotations` here: FastAPI could not resolve annotations that use the local `site`.
 
 import re
@@ -115,7 +115,7 @@ def router(site: Site) -> APIRouter:
 
     @routes.delete("/documents/{document_id}", name="extraction.delete", status_code=204)
     def delete_document(document_id: str, who: Annotated[Who, Depends(site.operator)]) -> None:
-        """Delete a document, its file and everything that was read in it."""
+        """Delete a document, its file and everything that was read from it."""
         _remove(document_id, who)
 
     @routes.post("/documents/{document_id}/delete", name="extraction.remove", include_in_schema=False)
@@ -166,7 +166,7 @@ def _progress(job: Job) -> dict[str, Any] | None:
 
 
 def _id(document_id: str) -> str:
-    """Return a well-formed id; anything else is not found."""
+    """Return the id if it is well-formed; for anything else, raise the problem `document_not_found`."""
     if not ID.fullmatch(document_id):
         raise _not_found(document_id)
     return document_id

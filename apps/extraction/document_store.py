@@ -118,7 +118,7 @@ def vectors_blob(blob: str, texts: Sequence[str]) -> str:
 
 
 class DocumentStore:
-    """The application's tables. Writes use the caller's session, so that one transaction can contain more."""
+    """The application's tables. Writes use the caller's session, so that one transaction can include other writes."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -138,7 +138,7 @@ class DocumentStore:
         *,
         embedded_by: str,
     ) -> None:
-        """Replace everything that was read in a document; raise Deleted if the document no longer exists."""
+        """Replace everything that was read from a document; raise Deleted if the document no longer exists."""
         mean = vectors.mean(embeddings) if len(embeddings) else None
         updated = session.execute(
             update(Upload)

@@ -65,7 +65,7 @@ def process_again(document_id: str) -> bool | None:
 
 
 def delete(document_id: str, *, by: str) -> bool:
-    """Delete a document and everything that was read in it, and cancel its job; return False if it does not exist.
+    """Delete a document with everything read from it, and cancel its job; return False if it does not exist.
 
     Files that can't be deleted now are deleted later by the clean-up.
     """

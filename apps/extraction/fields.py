@@ -22,11 +22,11 @@ class Field:
 
 
 def fields(analysis: Analysis) -> list[Field]:
-    """Return the fields of a document in order; the same name and value only once for each page."""
+    """Return the fields of a document in order; fields of one page with the same name and value are merged."""
     found: dict[tuple[int, str, str], Field] = {}
     for field in [*_pairs(analysis), *_cells(analysis)]:
         if field.value.endswith(":"):
-            continue  # two names beside each other, with their values below
+            continue  # two names side by side, with their values below
         known = found.get((field.page, field.name.casefold(), field.value))
         if known is None or known.confidence < field.confidence:
             found[field.page, field.name.casefold(), field.value] = field

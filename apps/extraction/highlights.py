@@ -29,7 +29,7 @@ class HighlightedPage:
 
 
 def highlight(number: int, text: str, fields: Sequence[DocumentField]) -> HighlightedPage:
-    """Split the text of a page at the values of its fields; a value is searched for after its name."""
+    """Split the text of a page at the values of its fields; a value counts only directly after its name."""
     shown = text[:MAX_CHARACTERS]
     pieces: list[Piece] = []
     last = 0

@@ -21,12 +21,12 @@ from apps.shared.pdf import Piece, pieces, text_of
 
 CELL_GAP = 1.2  # a wider gap, as a multiple of the line height, separates two cells
 PARAGRAPH_STEP = 1.45  # a larger step down, as a multiple of the usual step, begins a paragraph
-HEADING_HEIGHT = 1.45  # a line that is so many times higher than the next is a heading
+HEADING_HEIGHT = 1.45  # a line that is this many times taller than the next is a heading
 COLUMN_SLACK = 5.0  # points that text may reach over the edge of a column; less than the gap between two columns
 ALIGNMENT = 12.0  # points by which the edges of aligned cells may differ
 MIN_ROWS = 3  # of a table
 MIN_LINES, MIN_CHARACTERS, MIN_WIDTH = 4, 20, 0.7  # of a column of prose: lines, characters in a line, relative width
-MAX_PIECES = 50_000  # of a page; of a page with more, only the text is used, without positions
+MAX_PIECES = 50_000  # on a page; on a page with more, only the text is used, without positions
 _CLAUSE = r"^(?:\d{1,2}(?:[.)]|(?:\.\d{1,2})+[.)]?)\s+)?"  # the number at the start of a contract clause
 _PAIR = re.compile(_CLAUSE + r"(?P<name>[^\W\d_][\w .,/()&'№#-]{0,59}?)\s*:\s+(?P<value>\S.*)$")
 
@@ -118,7 +118,7 @@ def _parts(lines: Sequence[Line]) -> Iterator[Sequence[Line]]:
     edges = Counter(round(cell.left) for line in lines for cell in line.cells[1:])
     candidates = [edge for edge, count in edges.most_common(3) if count >= MIN_LINES]
     splits = [list(_split_at(lines, edge)) for edge in candidates]
-    # The best edge leaves the fewest lines outside of columns; these are every third part.
+    # The best edge leaves the fewest lines outside of columns; these lines are in the parts 0, 3, 6 and so on.
     best = min(splits, key=lambda parts: sum(map(len, parts[::3])), default=[lines])
     if len(best) == 1:
         yield from filter(None, best)

@@ -1,6 +1,7 @@
 """Search: rank the passages that are nearest to a question, by meaning and by the rare words of the question.
 
-A text that many documents share almost word for word (a clause, a form) is listed once, with the number of others.
+If several passages have almost the same text, such as a standard clause, only the best one is listed, with the number
+of the others.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class Match:
     """A passage and how well it answers a question.
 
     words    the stems of its words
-    matched  those of the question among them
+    matched  the stems that also occur in the question
     alike    how many passages with a lower score have nearly the same text
     """
 
@@ -69,7 +70,7 @@ def rank(question: str, near: Sequence[Passage]) -> list[Match]:
 
 
 def merge_similar(matches: Sequence[Match], *, limit: int) -> list[Match]:
-    """Return the first matches, without those that repeat an earlier one; these are counted as `alike` there."""
+    """Return the first distinct matches; `alike` counts the later matches with nearly the same text."""
     distinct: list[Match] = []
     alike: Counter[int] = Counter()
     for match in matches:
@@ -91,7 +92,7 @@ def stems(text: str) -> set[str]:
 
 
 def marks(text: str, wanted: frozenset[str]) -> list[tuple[str, bool]]:
-    """Split a text into pieces, each with whether it is one of the wanted words."""
+    """Split a text into pieces, and mark the pieces that are wanted words."""
     pieces: list[tuple[str, bool]] = []
     last = 0
     for match in WORD.finditer(text):

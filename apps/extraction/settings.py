@@ -46,7 +46,7 @@ class Settings(AppSettings):
     retry_delay: Seconds = Field(
         timedelta(seconds=5),
         ge=timedelta(0),
-        description="The delay before the second attempt; then doubled each time.",
+        description="The delay before the second attempt; it doubles with each further attempt.",
     )
     threshold: Seconds = Field(
         timedelta(hours=2),
@@ -54,11 +54,15 @@ class Settings(AppSettings):
         description="How long a document may be PROCESSING before it becomes PENDING again.",
     )
     request_timeout: Seconds = Field(
-        timedelta(seconds=60), gt=timedelta(0), description="For one request to a service."
+        timedelta(seconds=60), gt=timedelta(0), description="How long one request to a service may take."
     )
-    reading_timeout: Seconds = Field(timedelta(seconds=300), gt=timedelta(0), description="For reading a PDF locally.")
-    breaker_failures: Whole = Field(5, ge=1, description="After so many failures in a row, a service is not called.")
-    breaker_pause: Seconds = Field(timedelta(seconds=30), gt=timedelta(0), description="For how long, the first time.")
+    reading_timeout: Seconds = Field(
+        timedelta(seconds=300), gt=timedelta(0), description="How long reading a PDF locally may take."
+    )
+    breaker_failures: Whole = Field(5, ge=1, description="How many failures in a row stop calls to a service.")
+    breaker_pause: Seconds = Field(
+        timedelta(seconds=30), gt=timedelta(0), description="How long the first pause lasts."
+    )
 
     max_bytes: Whole = Field(
         50_000_000, ge=1, le=2_000_000_000, description="The largest file that is accepted, in bytes."

@@ -80,8 +80,8 @@ join %(prefix)srun_view r on r.id = u.run_id
 """
 
 SET_DIMENSIONS = "alter table document_chunks alter column embedding type vector(%(dimensions)d)"
-# More neighbours than the default: copies of a clause that many documents share are all neighbours of each other, and
-# other passages must still be reachable.
+# More neighbours than the default: the copies of a clause that many documents share are neighbours of each other, and
+# the search must still reach other passages.
 INDEX = """
 create index if not exists ix_document_chunks_embedding on document_chunks using hnsw (embedding vector_cosine_ops)
 with (m = 32, ef_construction = 200)

@@ -3,8 +3,8 @@
     uploads ──▶ document_fields, document_chunks      written together with the outcome of the run that read them
             ──▶ document_runs ──▶ the engine's runs   one for each time the document is read; never deleted by retention
 
-`documents` and `document_processing_jobs` are views of these and of the engine's tables, so the status of a document is
-stored in one place only.
+`documents` and `document_processing_jobs` are views of these tables and the engine's, so that the status of a document
+is stored in only one place.
 """
 
 from __future__ import annotations

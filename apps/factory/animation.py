@@ -68,7 +68,7 @@ def _draw(
 
 
 def _draw_layer(image: Image.Image, layer: Layer, step: int) -> None:
-    """Draw a layer while it fades in: it moves in from the right, and slows down towards its final position."""
+    """Draw a layer while it fades in: it moves in from the right and slows down towards its final position."""
     if step == 0:
         return
     remaining = (1 - step / STEPS) ** 2

@@ -1,4 +1,4 @@
-"""Captions: which words to show when, on the slides and in the subtitle file."""
+"""Captions: decide when each word is shown, on the slides and in the subtitle file."""
 
 from __future__ import annotations
 

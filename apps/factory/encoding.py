@@ -64,7 +64,7 @@ def encode(path: Path, pictures: Iterable[bytes], sound: Path, video_format: For
 def join(
     path: Path, segments: Sequence[Path], sound: bytes, chapters: Sequence[Chapter], *, title: str, gain: float
 ) -> None:
-    """Join segments to a video: copy their pictures, and encode their sound as one track, amplified by `gain` dB."""
+    """Join segments into a video: copy their pictures, and encode their sound as one track, amplified by `gain` dB."""
     with _unnamed_file(_segment_list(segments)) as listed, _unnamed_file(_metadata(chapters, title)) as metadata:
         command = (
             *("-f", "concat", "-safe", "0", "-protocol_whitelist", "file,fd,pipe", "-i", _path(listed)),

@@ -43,7 +43,7 @@ _policy: dict[str, Any] = {
     "retry": Retry(delay=settings().retry_delay),
     "timeout": settings().timeout,
     "on_timeout": "retry",
-    "max_takeovers": 50,  # a killed worker is not the fault of its segment
+    "max_takeovers": 50,  # killed workers should not make a segment fail
 }
 _isolated: dict[str, Any] = {**_policy, "isolation": "process"}
 

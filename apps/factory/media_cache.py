@@ -1,4 +1,4 @@
-"""Media cache: reuses files that another run has already made, and makes damaged ones again.
+"""Media cache: reuses files that another run has made, and makes damaged files again.
 
 Each file is an artifact of the run that made it. Its path follows from job, stage, version and segment, and its name
 contains a digest of everything it depends on. The table `copies` says which runs have it, so that an edited script

@@ -1,7 +1,7 @@
 """Media records: reads and writes the factory's tables from the process of a segment.
 
-It uses four statements and the driver that Holdfast has already loaded: importing SQLAlchemy would take longer than
-making many a segment.
+It uses four statements and the driver that Holdfast has already loaded, because importing SQLAlchemy would often take
+longer than making a segment.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class MediaRecords:
         return None if row is None else str(row[0])
 
     def add(self, key: str, run: RunInfo, *, made: bool) -> None:
-        """Record that this run has the files of this key; as the newest, it is the one to copy from."""
+        """Record that this run has the files of this key. Later runs copy from it, because it is the newest."""
         self._run(COUNT_PRODUCT, {"key": key, "stage": run.stage, "version": run.stage_version, "made": int(made)})
         self._run(ADD_COPY, {"key": key, "run_id": run.id, "job_id": run.parent_id})
 

@@ -89,7 +89,7 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def _part(folder: Path, name: str) -> Path:
-    """Return the path of a file that is still being written; the next process overwrites one that a killed one left."""
+    """Return the path of a partly written file. If its process is killed, the next process overwrites the file."""
     return folder / f".{name}.part"
 
 

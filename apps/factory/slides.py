@@ -58,7 +58,7 @@ class Slide:
 
 
 def theme(scene: Scene) -> tuple[Colour, Colour, Colour]:
-    """Return the colours of a scene, chosen by its title alone: other scenes don't change them."""
+    """Return the colours of a scene. Only its title decides them, so that editing other scenes does not change them."""
     return THEMES[sha256(scene.title.encode()).digest()[0] % len(THEMES)]
 
 

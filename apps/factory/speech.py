@@ -112,7 +112,7 @@ def _library(text: str, voice: str, pace: int) -> tuple[bytes, dict[int, int]]:
 
 def _program(text: str, voice: str, pace: int) -> bytes:
     output = _run(["espeak-ng", "-v", voice, "-s", str(pace), "--stdin", "--stdout"], text)
-    # The size in a streamed wave is not the real one; the samples are everything after the header.
+    # The size in the header of a streamed wave is wrong; the samples are everything after the header.
     return output[output.index(b"data") + 8 :]
 
 

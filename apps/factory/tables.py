@@ -36,7 +36,7 @@ class Video(Base):
     title: Mapped[str] = mapped_column(Text)
     created_at: Mapped[datetime] = mapped_column(Instant)
     deleting_at: Mapped[datetime | None] = mapped_column(Instant)
-    """When its deletion began; from then on it can only be deleted."""
+    """When its deletion began. From then on, the video can't be used any more."""
 
 
 class Edition(Base):
@@ -76,9 +76,9 @@ class MediaProduct(Base):
 
 
 class Copy(Base):
-    """A run that has the files of a key as its artifacts, with its job; the highest number is the newest.
+    """A run, with its job, that has the files of a key as its artifacts. The newest such run has the highest number.
 
-    Artifacts are deleted with their run, so other videos' copies must stay known when a video is deleted.
+    Artifacts are deleted with their run, so the copies of other videos must stay recorded when a video is deleted.
     """
 
     __tablename__ = "copies"

@@ -1,4 +1,4 @@
-"""Text fitting: fits a text into a box by breaking lines, choosing a smaller size, and at last cutting it.
+"""Text fitting: fits a text into a box by breaking lines, then by choosing a smaller size, then by cutting the text.
 
 The typefaces are FiraGO and Fira Mono from the wheel `pymupdf-fonts`, so that slides look the same on every machine.
 """

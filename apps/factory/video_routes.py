@@ -67,7 +67,7 @@ def router(site: Site) -> APIRouter:
 
     @routes.get("/videos", name="factory.videos", summary="List the newest videos")
     def overview(request: Request, who: Annotated[Who, Depends(site.viewer)]) -> Response:
-        """Each video with the status of its newest edition; and the videos that are being deleted."""
+        """Lists each video with the status of its newest edition, and the videos that are being deleted."""
         with database().read() as session:
             newest, pictures = video_status.listed(session, limit=PAGE), sorted(videos.pictures(session))
             deleting = videos.deleting(session)
@@ -96,7 +96,7 @@ def router(site: Site) -> APIRouter:
         summary="Submit a script",
     )
     async def create(request: Request, who: Annotated[Who, Depends(site.operator)]) -> Response:
-        """Creates a video, and starts to make it. 422 `script_invalid` lists every fault of the script."""
+        """Creates a video and starts to make it. Answers 422 `script_invalid` with all faults of an invalid script."""
         body = await _read_body(request)
         try:
             edition = await run_in_threadpool(videos.create, body.script, body.format or Format())
@@ -113,7 +113,7 @@ def router(site: Site) -> APIRouter:
         who: Annotated[Who, Depends(site.viewer)],
         edition: Annotated[int | None, Query(ge=1)] = None,
     ) -> Response:
-        """The stages, segments and leases of a video, and the manifest once it is published."""
+        """Shows the stages, segments and leases of a video, and the manifest once it is published."""
         status = _status(video_id, edition)
         if not wants_page(request):
             return _json(_as_dict(status))
@@ -157,7 +157,7 @@ def router(site: Site) -> APIRouter:
 
     @routes.post("/videos/{video_id}/cancel", name="factory.cancel", summary="Cancel the newest edition")
     def cancel(request: Request, video_id: str, who: Annotated[Who, Depends(site.operator)]) -> Response:
-        """Running stages and segments are stopped."""
+        """Cancels the newest edition, and stops its running stages and segments."""
         status = _status(video_id, None)
         state = hf.cancel(status.run_id, reason="cancelled on its page", by=who.name)
         if wants_page(request):
@@ -166,7 +166,7 @@ def router(site: Site) -> APIRouter:
 
     @routes.delete("/videos/{video_id}", name="factory.delete", status_code=204, summary="Delete a video")
     def delete(video_id: str, who: Annotated[Who, Depends(site.operator)]) -> Response:
-        """Deletes its runs, artifacts and published files, too. 409 `video_busy` while it is being made."""
+        """Deletes a video with its runs, artifacts and published files. Answers 409 `video_busy` while it is made."""
         _delete(video_id, who)
         return Response(status_code=204)
 
@@ -177,13 +177,13 @@ def router(site: Site) -> APIRouter:
 
     @routes.get("/videos/{video_id}/events", name="factory.events", summary="Stream the events of the newest edition")
     async def events(request: Request, video_id: str, who: Annotated[Who, Depends(site.viewer)]) -> Response:
-        """The stream ends when the edition has ended."""
+        """Streams events until the edition has ended."""
         status = await run_in_threadpool(_status, video_id, None)
         return await site.streams.run(request, status.run_id)
 
     @routes.get("/jobs", name="factory.jobs", summary="List the jobs")
     def jobs(request: Request, who: Annotated[Who, Depends(site.viewer)]) -> Response:
-        """The newest rows of the database view `jobs`: the state and the lease of each stage."""
+        """Lists the newest rows of the database view `jobs`, which has the state and the lease of each stage."""
         with database().read() as session:
             rows = video_status.jobs(session, limit=PAGE)
         if not wants_page(request):

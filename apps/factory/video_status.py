@@ -71,7 +71,7 @@ class SegmentStatus:
     attempts: int
     takeovers: int
     made: bool | None
-    """False if all its files were reused; None while it is not done."""
+    """False if all its files were reused; None while the segment is not done."""
     error: str | None
     reason: str | None
     """Why one of its stages was skipped."""

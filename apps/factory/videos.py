@@ -143,7 +143,7 @@ def _begin_deletion(session: Session, video_id: str, *, now: datetime) -> list[s
         if run.state in ACTIVE or any(jobs.hf.count(RunFilter(parent=run.id, state=state)).number for state in ACTIVE):
             raise VideoBusy(f"{video_id} is being made by run {run.id}; cancel that run first")
     runs = [run.id for run in pipelines]
-    for run_id in runs[:1]:  # only the newest: an older run may be in use by a newer rerun, which is deleted first
+    for run_id in runs[:1]:  # check only the newest: a rerun may use an older run, and reruns are deleted first
         _delete_run(run_id, dry_run=True)
     editions = select(Edition.run_id).where(Edition.video_id == video_id)  # retention may have removed their runs
     own = Copy.job_id.in_(runs) | Copy.job_id.in_(editions)

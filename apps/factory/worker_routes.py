@@ -1,4 +1,4 @@
-"""/workers: lists the workers. In a demo it can also kill one, to show that the video comes out the same."""
+"""/workers: lists the workers. In a demo it can also kill a worker, to show that the video stays the same."""
 # No `from __future__ import annotations` here: FastAPI could not resolve `site`, which the annotations use.
 
 import os

@@ -1,1 +1,1 @@
-"""Records: documents come in as files and come out as data, inside one process."""
+"""Records: extracts data from uploaded documents, in a single process."""

@@ -29,7 +29,7 @@ class Blobs:
         return self.folder / digest[:2] / digest
 
     def put(self, source: Path, digest: str) -> Path:
-        """Store a copy of a file. If it is stored already, renew its age, so that the clean-up does not remove it."""
+        """Store a copy of a file. If it is already stored, reset its age, so that the clean-up does not remove it."""
         path = self.path(digest)
         try:
             os.utime(path)
@@ -44,7 +44,7 @@ class Blobs:
         return path
 
     def older_than(self, seconds: float) -> Iterator[str]:
-        """Yield the digests of files stored longer ago than that; delete old partial files left by a crash."""
+        """Yield the digests of files older than this; delete partial files of this age, which a crash has left."""
         before = time.time() - seconds
         for path in self.folder.glob("??/*"):
             try:

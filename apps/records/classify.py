@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 OTHER = "other"
-MIN_SCORE = 3.0  # a document with less evidence is of the class `other`
-BEGINNING = 1500  # words within the first characters count twice, because documents usually begin with what they are
+MIN_SCORE = 3.0  # a document with less evidence has the class `other`
+BEGINNING = 1500  # words in the first characters count twice, because a document usually begins by saying what it is
 
 WORDS: dict[str, dict[str, float]] = {
     "invoice": {

@@ -19,7 +19,7 @@ MIN_AGE = 3600.0  # seconds before a file without a document is deleted; its upl
 
 
 class UnsupportedFile(Exception):
-    """The file is not of a type that can be read, or is named .pdf and is not a PDF."""
+    """The file has no supported type, or is named .pdf but is not a PDF."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +70,7 @@ def delete_unused_files() -> int:
     removed = 0
     for digest in list(blobs.older_than(MIN_AGE)):
         with database.write() as session:
-            # Block other inserts: a transaction that adds a document with these bytes waits, then stores the file anew.
+            # Block other inserts: a transaction that adds a document with these bytes waits, then stores it again.
             if not database.is_sqlite:
                 session.execute(text("lock table documents in share row exclusive mode"))
             if session.scalar(select(Document.id).where(Document.sha256 == digest).limit(1)) is None:

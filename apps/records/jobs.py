@@ -4,8 +4,8 @@ One process serves the pages and runs the jobs. A document has at most one runni
 
     EXTRACT ──▶ CLASSIFY ──▶ INTERPRET ──▶ VALIDATE
 
-Each run gets its own process: it can be killed at its timeout, and a library that crashes affects no other run. That
-process imports this module but nothing of the web, so that it starts quickly.
+Each run has its own process. So it can be killed at its timeout, and a library that crashes affects no other run. The
+process of a run imports this module but no web modules, so that it starts quickly.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ blobs = Blobs(settings.folder / "blobs")
 
 @dataclass(frozen=True)
 class Extracted:
-    """How much text there is."""
+    """The amount of text in a document."""
 
     pages: int
     characters: int

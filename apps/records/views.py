@@ -170,7 +170,7 @@ def fields_of(rows: Iterable[tables.Field]) -> list[FieldView]:
 
 
 def steps_of(state: RunState, events: Sequence[Event]) -> list[StepView]:
-    """Derive the state of each step: finished steps have events; the run is at, or failed in, the first other step."""
+    """Derive the state of each step. Finished steps have events; the next step is running or has failed."""
     started = {event.data.get("step"): event for event in events if event.kind == "STEP_STARTED"}
     finished = {event.data.get("step"): event for event in events if event.kind == "STEP_FINISHED"}
     retried = [event.data.get("step") for event in events if event.kind == "STEP_RETRIED"]

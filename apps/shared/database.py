@@ -1,8 +1,8 @@
 """Database: an application's own tables, in the same database as the engine's, so that one commit can write both.
 
-On SQLite, a writing session takes the write lock at its start. The writers of one process share a single connection
-and get it in order. If each waited for the file's lock instead, SQLite would serve them in no order, and some could
-starve.
+On SQLite, a writing session takes the write lock at its start. The writers of one process share a single connection,
+and use it one after the other. If each writer waited for the file's lock instead, SQLite would not serve them in order,
+and some writers could wait for ever.
 """
 
 from __future__ import annotations
@@ -125,8 +125,8 @@ class Database:
         engine = create_engine(self._url, max_overflow=0, pool_timeout=WAIT_SECONDS, **options)
         if self.is_sqlite:
             event.listen(engine, "connect", _prepare_connection)
-            # A transaction that reads first and writes later fails with SQLITE_BUSY at once if another one has written
-            # in between, no matter how long the timeout is.
+            # A transaction that reads first and writes later fails with SQLITE_BUSY at once if another transaction has
+            # written in between, no matter how long the timeout is.
             begin = "begin immediate" if writes else "begin"
             event.listen(engine, "begin", lambda connection: connection.exec_driver_sql(begin))
         event.listen(engine, "connect", lambda connection, record: self._opened(connection))

@@ -14,8 +14,8 @@ class Process:
 
     listens   True if the process serves HTTP. It inherits a socket that already listens on a free port; {fd} in its
               arguments is replaced by the socket's file descriptor
-    ready     how the system sees that the process is up: a path that answers if it listens, else a text it prints
-    settings  environment variables, for those that are not set in the environment of `./run` itself
+    ready     how the system sees that the process is up: if it listens, a path that answers; else a text that it prints
+    settings  default environment variables; variables of `./run`'s own environment override them
     """
 
     name: str
@@ -55,7 +55,7 @@ class Application:
                processes run its jobs, on a database of their own
     queues     the queues of its jobs; no other application uses them
     processes  its own processes; the start page links to the first that listens
-    page       the path that the start page links to: of that process, or of the system's site if none listens
+    page       the path that the start page links to, on that process or, if none listens, on the system's site
     links      pages that are worth a look while its sample work runs
     check      checks the results of its sample work over HTTP
     """

@@ -27,7 +27,7 @@ def atomic_write(path: Path, *, part: Path) -> Iterator[BinaryIO]:
 
 
 def sync_folder(folder: Path) -> None:
-    """Flush a folder's entries to disk, so that new and removed names survive a power cut."""
+    """Flush a folder's entries to disk, so that the creation or deletion of a file in it survives a power cut."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

@@ -1,7 +1,7 @@
 """PDF: open a file from an untrusted source, and read the text of a page in pieces with their positions.
 
-PDFium decides what is one piece, and whether a space or a line end follows it. If the pieces do not add up to the
-text of the page (letters without a height, boxes that PDFium drops), only the text is used, without positions.
+PDFium decides where a piece ends, and whether a space or a line end follows it. If the pieces together are not the text
+of the page (PDFium drops letters without a height, for example), only the text is used, without positions.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def is_truncated(content: bytes) -> bool:
     """
     last = max(content.rfind(b" obj"), content.rfind(b"endobj"))
     if last < 0:
-        return len(content) <= HEADER_BYTES  # a longer file without an object is not a PDF at all
+        return len(content) <= HEADER_BYTES  # a longer file without an object is not a truncated PDF but damaged
     if content.find(b"%%EOF", last) >= 0:
         return False
     reference = _REFERENCE.search(content, last)

@@ -37,7 +37,7 @@ class PlainConnection:
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
-        """Commit the statements that are executed inside, or roll all of them back."""
+        """Commit the statements that are executed inside the `with` block, or roll all of them back."""
         self._connection.execute("begin immediate" if self._is_sqlite else "begin")
         try:
             yield

@@ -51,7 +51,7 @@ class AppSettings(BaseModel):
     def load(cls, environment: Mapping[str, str] = os.environ) -> Self:
         """Load the settings; raise InvalidSetting, which names each variable that is wrong or unknown.
 
-        If the class has a setting `folder` and it is not given, its value is that of `APP_FOLDER`.
+        If the class has a setting `folder` and its variable is not set, its value is that of `APP_FOLDER`.
         """
         given = {
             name.removeprefix(cls.prefix).lower(): value

@@ -278,12 +278,12 @@ class Holdfast(Runtime):
         on_shutdown     if the worker shuts down: "release" the run for another worker, or "fail" it
         on_timeout      if an attempt times out: "end" the run as timed out, or "retry" it
         max_takeovers   the number of lost workers after which the run fails
-        key_order       "due": a run that waits for its retry lets others with its key run; "strict": it keeps the key
+        key_order       "due": while a run waits for a retry, others with its key may run; "strict": it keeps the key
         key_limit       the number of runs with the same key that may run at once
         keep_forever    exempt the runs from retention
         rate            a limit on starts, such as "10/min" or "100/30s"
         rate_name       share one rate among all jobs that give the same name
-        rate_key        apply the rate to each value separately; written like `key`
+        rate_key        apply the rate to each value of this key separately; written like `key`
         unique          return an existing run with the same key (or arguments) instead of submitting another:
                         "queued" if it has not started, "active" if it has not ended
         only_from_code  accept runs only from `submit` in the application's code: the HTTP API, the dashboard, the
@@ -360,7 +360,7 @@ class Holdfast(Runtime):
     ) -> None:
         """Limit a queue. A limit that is None is left as it is.
 
-        max_queued   how many unfinished runs the queue accepts, over all processes; then submissions raise QueueFull
+        max_queued   how many unfinished runs it accepts over all processes; then submissions raise QueueFull
         concurrency  how many of its runs may run at once, over all processes
         per_worker   how many of its runs each worker of this Holdfast may run at once
         """
@@ -387,7 +387,7 @@ class Holdfast(Runtime):
     ) -> Pipeline:
         """Declare a pipeline. Add its stages with `@pipeline.stage()`, then call `pipeline.submit(…)`.
 
-        queue, priority           of the pipeline's run, and the defaults for its stages
+        queue, priority           for the pipeline's run, and for stages that set none themselves
         only_from_code, start_at  as for a job; reruns are refused as well
         """
         from holdfast.pipelines.pipeline import Pipeline
@@ -417,7 +417,7 @@ class Holdfast(Runtime):
     ) -> Worker:
         """Create a worker in this process. Use `with hf.worker(): …`, or call `.start()` and `.stop()`.
 
-        queues       the queues to serve, in order of preference; default: those of the settings and of the builds
+        queues       the queues to serve, in order of preference; default: those in the settings, and those of builds
         concurrency  how many runs it executes at once; default: the setting
         exclusive    a name that only one live worker may have; at its start, the worker recovers the runs that an
                      earlier worker with this name left behind
@@ -477,11 +477,11 @@ class Holdfast(Runtime):
     # Submitting, cancelling and deleting
 
     def submit(self, job: Job[..., Any] | str, /, **kwargs: Any) -> Run[Any]:
-        """Submit a run of a job, given by its name. The run is durable when this returns."""
+        """Submit a run of a job, which is given as a Job or by its name. The run is durable when this returns."""
         return self.jobs[job_name(job)].submit(**kwargs)
 
     def get(self, run: RunLike) -> Run[Any]:
-        """Return a run by its id, or raise RunNotFound."""
+        """Return a handle for a run, or raise RunNotFound."""
         snapshot = self.snapshot(run)
         job = self.jobs.get(snapshot.job)
         decode = json_text.load if job is None else job.arguments.decode_result
@@ -503,7 +503,7 @@ class Holdfast(Runtime):
         return self.get(self.do(lambda tx: run_again(tx, id_of(run), by=by, allowed=self.jobs.require_open)))
 
     def delete(self, run: RunLike, *, by: str | None = None, dry_run: bool = False) -> Pruned:
-        """Delete a finished run with its stages, segments, children, artifacts and events, and return the numbers.
+        """Delete a finished run with its stages, segments, children, artifacts and events, and return how many.
 
         Raises RunInUse, and deletes nothing, if one of these runs has not ended or is kept forever, or if a rerun, a
         dependency, a build or a slot still refers to it. With `dry_run` it deletes nothing and returns what it would
@@ -534,7 +534,7 @@ class Holdfast(Runtime):
         return self.read(lambda tx: explain(tx, id_of(run)))
 
     def run_details(self, run: RunLike) -> RunDetails:
-        """Return what the page of a run shows: its explanation, newest events, steps and related runs."""
+        """Return the data of a run's page: its explanation, newest events, steps and related runs."""
         from holdfast.operate import run_details
 
         return self.read(lambda tx: run_details.of(tx, id_of(run)))
@@ -643,7 +643,7 @@ class Holdfast(Runtime):
     def verify(self, *, artifacts: bool = False) -> list[Finding]:
         """Check that the live database is consistent, above all that every run is in exactly one place.
 
-        Returns what is wrong. With `artifacts` it also reads every artifact and compares it with its checksum.
+        Return the problems found. With `artifacts` it also reads every artifact and compares it with its checksum.
         """
         from holdfast.operate import doctor
         from holdfast.operate.verify import verify
@@ -652,7 +652,7 @@ class Holdfast(Runtime):
         return findings + (doctor.artifacts(self.store, self._artifact_store) if artifacts else [])
 
     def prune(self, *, now: datetime | None = None, dry_run: bool = False) -> Pruned:
-        """Delete finished runs past their retention period, as workers do regularly, and return the numbers."""
+        """Delete finished runs past their retention period, as workers do regularly, and return how many."""
         from holdfast.orchestrator import prune
         from holdfast.runs import retention
         from holdfast.runs.retention import Pruned

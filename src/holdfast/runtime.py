@@ -76,7 +76,7 @@ class Runtime:
                 self.started = True
 
     def _prepare(self) -> None:
-        """Write what the code declares, such as queue limits. Called once the tables exist; a subclass overrides it."""
+        """Write declarations such as queue limits. Called once the tables exist; a subclass overrides it."""
 
     def do(self, verb: Callable[[Transaction], T]) -> T:
         return self.store.do(verb)

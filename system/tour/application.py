@@ -19,7 +19,7 @@ application = Application(
         PageLink(what="Keys: three runs that index one document run one at a time", path="/keys"),
         PageLink(what="Builds: three reports wait for one dataset, which is built once", path="/builds"),
         PageLink(what="Pipelines: a video is encoded in three segments, and one is retried", path="/pipelines"),
-        PageLink(what="Schedules: a slot every ten seconds, each of which runs once", path="/schedules"),
+        PageLink(what="Schedules: a slot is due every ten seconds, and each slot runs once", path="/schedules"),
         PageLink(what="Queues: a bounded queue accepts three of five notifications", path="/queues"),
         PageLink(what="Failures: a feed import that always fails", path="/runs?state=failed"),
     ),

@@ -122,12 +122,12 @@ def _schedule(client: CheckClient, runs: Runs) -> str | None:
 
 CHECKS: dict[str, Checker] = {
     "a slow run reports its progress and its result": _progress,
-    "three runs of one key run one at a time, in order": _key,
-    "a run whose first attempt fails succeeds at the second": _retry,
-    "a run that fails ends with its error": _failure,
+    "three runs with the same key run one at a time, in order": _key,
+    "a run whose first attempt fails succeeds on the second": _retry,
+    "a failed run has its error": _failure,
     "one run times out, and one is cancelled": _stopped,
-    "three runs wait for one build, which runs once": _build,
-    "an artifact is downloaded as it was stored": _artifact,
+    "three runs wait for one build, which is done once": _build,
+    "a downloaded artifact is the same as the stored one": _artifact,
     "a pipeline retries one of its three segments": _pipeline,
     "a parent run adds up the results of its children": _children,
     f"a queue bounded to {MAX_NOTIFICATIONS} accepts {MAX_NOTIFICATIONS} of {rounds.NOTIFICATIONS} runs": _bounded,

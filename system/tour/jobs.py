@@ -15,7 +15,7 @@ hf.queue(NOTIFICATIONS, max_queued=MAX_NOTIFICATIONS, concurrency=1)
 
 @hf.job(name="tour.resize_images", queue=QUEUE)
 def resize_images(ctx: Context, images: int) -> int:
-    """Progress: a slow run that reports how far it is."""
+    """Progress: a slow run reports how many images are done."""
     for number in range(images):
         ctx.check()
         ctx.progress(number, images, f"image {number + 1}")
@@ -115,7 +115,7 @@ def import_customers(ctx: Context, batches: list[list[str]]) -> int:
 
 @hf.schedule(every=10, name="tour.refresh_cache", queue=QUEUE, keep_forever=False)
 def refresh_cache(ctx: Context) -> str:
-    """Schedule: every ten seconds, each slot once."""
+    """Schedule: runs every ten seconds, once for each slot."""
     ctx.log.info("cache refreshed")
     return "cache refreshed"
 

@@ -1,6 +1,6 @@
 """A real browser: headless Chromium, driven by Playwright, on a site with data on every page.
 
-`./test` installs Debian's package where it may; elsewhere these tests are skipped by name.
+`./test` installs Debian's package if it has the rights to. Without a browser, these tests are skipped.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ PROGRAMS = ("chromium-headless-shell", "chromium", "google-chrome", "google-chro
 PATIENCE = 60_000
 expect.set_options(timeout=PATIENCE)
 
-# Whatever a page's policy forbids is told as an error, which no test lets pass.
+# Logs each violation of a page's content security policy as an error, which fails the test.
 TELL_VIOLATIONS = """
 document.addEventListener("securitypolicyviolation", (event) =>
   console.error(`forbidden by the policy: ${event.violatedDirective} ${event.blockedURI} ${event.sourceFile}`));
@@ -30,12 +30,12 @@ def program() -> str | None:
     return named or next((found for name in PROGRAMS if (found := shutil.which(name))), None)
 
 
-# Of a module, not of the session: Playwright holds an event loop in this thread, which other tests want for themselves.
+# Module scope, not session scope: Playwright keeps an event loop in this thread, and other tests need their own.
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     found = program()
     if found is None:
-        pytest.skip("no Chromium: it is not installed and may not be installed here")
+        pytest.skip("no Chromium: it is not installed and can't be installed here")
     with sync_playwright() as playwright:
         started = playwright.chromium.launch(executable_path=found, args=["--no-sandbox", "--disable-gpu"])
         yield started
@@ -49,7 +49,7 @@ def site(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 
 class Visits:
-    """Opens pages, and keeps what their browser complained about."""
+    """Opens pages, and collects the errors and warnings of the browser."""
 
     def __init__(self, browser: Browser, site: SampleSite) -> None:
         self._browser, self._site = browser, site
@@ -58,7 +58,7 @@ class Visits:
         self.expected: tuple[str, ...] = ()
 
     def page(self, path: str = "/", *, token: str | None = "", width: int = 1280, dark: bool = False) -> Page:
-        """A page of someone who has come by a link with a token: an admin's unless another is given; None is no one."""
+        """Open a page by a link with a token: the admin's by default, or no token if it is None."""
         context = self._browser.new_context(
             viewport={"width": width, "height": 900}, color_scheme="dark" if dark else "light"
         )
@@ -82,12 +82,12 @@ class Visits:
         for context in self._contexts:
             context.close()
         unexpected = [one for one in self.complaints if not any(part in one for part in self.expected)]
-        assert unexpected == [], "the browser complained"
+        assert unexpected == [], "the browser logged errors or warnings"
 
 
 @pytest.fixture
 def visits(browser: Browser, site: SampleSite) -> Iterator[Visits]:
-    """Pages of this test; none of them may have made the browser complain."""
+    """Opens pages for a test, and fails if the browser logged an unexpected error or warning."""
     made = Visits(browser, site)
     yield made
     made.close()

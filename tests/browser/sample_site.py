@@ -20,7 +20,7 @@ from holdfast.schedules.slots import Decision
 from holdfast.store.transaction import Transaction
 from holdfast.values.schedules import Decided
 
-QUEUES = ("default", "press", "risky", "operations")
+QUEUES = ("default", "documents", "risky", "operations")
 HOSTILE = (
     "<script>document.title = 'taken'</script><img src=x onerror=\"document.title='taken'\"></pre></textarea> "
     "{{ 7*7 }} \x1b[31mred\x1b[0m \x07 \u202egnp.exe\u2066 \u2028 'single' \"double\" `tick` &lt;b&gt; \u200f\u200e end"
@@ -30,7 +30,7 @@ HOSTILE = (
 class SampleSite:
     """What the tests of a module share: the sample application, and a pipeline with many segments.
 
-    open     let work with this name go on
+    open     let the run of `work` with this name finish
     server   where it is served
     """
 
@@ -80,24 +80,24 @@ class SampleSite:
         return self.hf.jobs[job].submit(**arguments)
 
     def work(self, name: str, *, key: str) -> Run[Any]:
-        """A run that goes on until it is opened."""
-        job = self.hf.jobs["letters.work"].using(queue="press", key=lambda **_: key)
+        """Submit a run that works until `open` is called with its name."""
+        job = self.hf.jobs["letters.work"].using(queue="documents", key=lambda **_: key)
         return job.submit(started=str(self.folder / f"{name} began"), until=str(self.folder / name))
 
     def fill(self) -> None:
         """Put something on every page."""
         hf = self.hf
         self.pipeline = self.submit("movie", scenes=24)
-        build = {"plate": "python", "fingerprint": "sha256:0123456789abcdef"}
-        self.built = self.submit("press.make", **build)
-        request = hf.jobs["press.make"].request(**build)  # type: ignore[attr-defined]
+        build = {"package": "python", "fingerprint": "sha256:0123456789abcdef"}
+        self.built = self.submit("environments.install", **build)
+        request = hf.jobs["environments.install"].request(**build)  # type: ignore[attr-defined]
         for number in range(4):
             hf.jobs["letters.echo"].using(depends_on=[request]).submit(value=f"reader-{number}")
         self.busy = [self.work("busy", key="document-1") for _ in range(3)]
-        self.failed = self.submit("letters.fail", text="the figures of November are late")
+        self.failed = self.submit("letters.fail", text="the figures for November are late")
         hf.jobs["letters.echo"].using(queue="archive", tags={"tenant": "acme"}).submit(value="the-archive")
-        hf.queues.pause("archive", note="the archive moves")
-        hf.queues.limit("press", max_queued=200, concurrency=6)
+        hf.queues.pause("archive", note="the archive is being moved")
+        hf.queues.limit("documents", max_queued=200, concurrency=6)
         register(
             hf,
             "other-host:77:worker:0badcafe00",
@@ -111,7 +111,7 @@ class SampleSite:
         self.built.result(timeout=60)
 
     def _slots(self, tx: Transaction) -> None:
-        """What became of the last slots of a schedule: some of each kind."""
+        """Store decisions about the last slots of a schedule, at least one of each kind."""
         schedule = self.hf.scheduled["letters.daily"]
         kinds: list[Decided] = ["missed", "skipped", "coalesced", "claimed", "missed", "claimed"]
         slot_at = tx.now.replace(hour=3, minute=0, second=0, microsecond=0) - timedelta(days=len(kinds))

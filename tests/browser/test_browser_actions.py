@@ -99,8 +99,8 @@ def test_a_worker_is_drained_and_a_build_is_rebuilt(visit: Visit, site: SampleSi
     expect(page.locator("tr", has_text="other-host")).to_contain_text("draining")
 
     page.goto(f"{site.server.url}/builds")
-    expect(page.locator("tr", has_text="press.make")).to_contain_text("ready")
-    page.get_by_role("link", name="press.make").click()
+    expect(page.locator("tr", has_text="environments.install")).to_contain_text("ready")
+    page.get_by_role("link", name="environments.install").click()
     page.get_by_role("button", name="Invalidate…").click()
     page.get_by_role("dialog").get_by_label("Reason").fill("a new index")
     page.get_by_role("dialog").get_by_role("button", name="Invalidate").click()

@@ -16,7 +16,7 @@ def state_of(page: Page) -> Locator:
 
 
 def mark(page: Page) -> None:
-    """So that a reload would be noticed."""
+    """Set a variable that a reload would clear."""
     page.evaluate("window.stayed = true")
 
 
@@ -25,14 +25,14 @@ def stayed(page: Page) -> bool:
 
 
 def test_a_page_follows_the_states_of_a_run_without_a_reload(visit: Visit, site: SampleSite) -> None:
-    site.hf.queues.pause("press", note="not yet")
+    site.hf.queues.pause("documents", note="not yet")
     run = site.work("watched", key="watched")
     page = visit(f"/runs/{run.id}")
     expect(state_of(page)).to_have_text("queued")
-    expect(page.locator("#why")).to_contain_text("queue press has been paused")
+    expect(page.locator("#why")).to_contain_text("queue documents has been paused")
     mark(page)
 
-    site.hf.queues.resume("press")
+    site.hf.queues.resume("documents")
     expect(state_of(page)).to_have_text("running")
     expect(page.locator("#log")).to_contain_text("half way")
     site.open("watched")
@@ -57,7 +57,7 @@ def test_a_running_run_is_cancelled_and_run_again(visit: Visit, site: SampleSite
     page.get_by_role("button", name="Run again", exact=True).click()
     expect(state_of(page)).to_have_text("succeeded")
     assert page.url != f"{site.server.url}/runs/{run.id}"
-    expect(page.locator("#related")).to_contain_text("again of")
+    expect(page.locator("#related")).to_contain_text("repeats")
 
 
 def test_all_matching_runs_are_cancelled_after_their_count_was_shown(visit: Visit, site: SampleSite) -> None:
@@ -85,7 +85,7 @@ def test_the_row_under_the_mouse_stays_where_it_is(visit: Visit, site: SampleSit
     held = page.locator(f"#{name}").bounding_box()
     assert held is not None
     assert place is not None
-    # The line above the table that offers the new ones may move it by its own height, no row by another.
+    # The notice of new runs above the table may move the row down, but no other row may.
     assert abs(held["x"] - place["x"]) < 1
     assert page.locator("#runs-rows tr").nth(1).get_attribute("id") == name
 

@@ -1,4 +1,4 @@
-"""The command, run in this process if it needs no code, and as a real process otherwise."""
+"""Runs the `holdfast` command, in this process or as a real process."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Invoke = Callable[..., Result]
 
 @pytest.fixture
 def holdfast() -> Invoke:
-    """The command inside this process: what it printed and its exit code."""
+    """Runs the command in this process and returns its output and its exit code."""
 
     def invoke(*arguments: str) -> Result:
         result = CliRunner().invoke(main, arguments)
@@ -44,18 +44,18 @@ def holdfast() -> Invoke:
 
 
 def json_output(result: Result) -> Any:
-    """The one JSON document that a command printed."""
+    """Parses the single JSON document that a command printed."""
     assert result.stdout.count("\n") == 1, result.stdout
     return json.loads(result.stdout)
 
 
-def without_warnings(said: str) -> list[str]:
-    """The lines of standard error, but for those of the log."""
-    return [line for line in said.splitlines() if " WARNING " not in line]
+def without_warnings(stderr: str) -> list[str]:
+    """The lines of standard error, except for logged warnings."""
+    return [line for line in stderr.splitlines() if " WARNING " not in line]
 
 
 class Shell:
-    """A folder with an application, and the real command in it."""
+    """A folder with an application; calling the object runs the real command there."""
 
     def __init__(self, folder: Path, url: str) -> None:
         self.folder = folder
@@ -76,7 +76,7 @@ class Shell:
         )
 
     def start(self, *arguments: str, files: Sequence[int] = (), **environment: str) -> subprocess.Popen[str]:
-        """Leave it running, with these open files; it is killed at the end of the test if it still does."""
+        """Start the command and leave it running, with these open files; `close` kills it at the end of the test."""
         process = subprocess.Popen(
             [sys.executable, "-m", "holdfast", *arguments],
             cwd=self.folder,
@@ -106,7 +106,7 @@ def shell(tmp_path: Path, sqlite_url: str) -> Iterator[Shell]:
 
 @pytest.fixture
 def inside(shell: Shell, holdfast: Invoke, monkeypatch: pytest.MonkeyPatch) -> Iterator[Invoke]:
-    """The command inside this process, in the shell's folder: as the real one, and quicker."""
+    """Runs the command in this process and in the shell's folder, which is faster than `shell`."""
     before = set(sys.modules)
     monkeypatch.chdir(shell.folder)
     monkeypatch.setenv("HOLDFAST_URL", shell.environment["HOLDFAST_URL"])

@@ -8,9 +8,11 @@ MARKUP = "[red]x[/red] [link=file:///]y[/] [/]"
 EMOJI = ":boom: 👩‍👩‍👧"
 ALL = " ".join((ESCAPE, TITLE, CONTROL, BACKWARDS, MARKUP, EMOJI, "\u2028 \u200f"))
 
-STEERING = {*map(chr, range(32)), "\x7f", *map(chr, range(0x80, 0xA0)), "\u202e", "\u2066", "\u200f", "\u2028"} - {"\n"}
+CONTROLLING = {*map(chr, range(32)), "\x7f", *map(chr, range(0x80, 0xA0)), "\u202e", "\u2066", "\u200f", "\u2028"} - {
+    "\n"
+}
 
 
-def steers(text: str) -> set[str]:
-    """What in a text would move a terminal."""
-    return {char for char in text if char in STEERING}
+def control_characters(text: str) -> set[str]:
+    """The characters of a text that would control a terminal."""
+    return {char for char in text if char in CONTROLLING}

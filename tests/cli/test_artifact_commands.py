@@ -1,4 +1,4 @@
-"""holdfast artifacts, holdfast prune and holdfast verify --artifacts."""
+"""`holdfast artifacts`, `holdfast prune` and `holdfast verify --artifacts`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CONTENT = bytes(range(256))
 
 @pytest.fixture
 def run_id(shell: Shell) -> str:
-    """A run that ended long ago, and one artifact of it."""
+    """A run that ended long ago and has one artifact."""
     clock = FakeClock()
     with Holdfast(shell.environment["HOLDFAST_URL"], clock=clock, artifacts=shell.folder / "artifacts") as hf:
 

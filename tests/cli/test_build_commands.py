@@ -1,4 +1,4 @@
-"""holdfast builds, on every database, by its URL."""
+"""`holdfast builds`, given the URL of each kind of database."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_builds_are_listed_with_their_waiting_runs_and_their_errors(
     assert result.exit_code == 0
     assert header.split() == ["ID", "STATE", "JOB", "SCOPE", "FINGERPRINT", "CREATED", "TOOK", "WAITING", "NOTE"]
     assert [line.split()[1] for line in lines] == ["queued", "failed", "ready"]
-    assert lines[0].endswith(" 1"), "one run waits for it"
+    assert lines[0].endswith(" 1"), "one run waits for the build"
     assert lines[1].split()[0] == broken.id
     assert lines[1].endswith("ValueError: no-such-package")
     assert lines[2].split()[3:5] == ["configuration_id:c1", "f" * 64]
@@ -68,7 +68,7 @@ def test_a_build_is_shown_with_the_runs_that_made_it(
     assert "build        environment configuration_id:c1\n" in shown
     assert "fingerprint  " + "f" * 64 in shown
     assert 'result       "/environments/c1"' in shown
-    assert shown.index(again.id) < shown.index(ready.id), "the newest first"
+    assert shown.index(again.id) < shown.index(ready.id), "the newest run must come first"
 
     document = json_output(holdfast("builds", "show", url, again.id, "--json"))
     assert document.keys() == Build.__dataclass_fields__.keys() - {"run_id"} | {"id", "runs"}
@@ -102,7 +102,7 @@ def test_hostile_text_cannot_control_the_terminal(
     manual.run_all()
     holdfast("builds", "invalidate", url, run.id, "--reason", hostile_text.ALL)
     for command in (("list", url), ("show", url, run.id)):
-        assert not hostile_text.steers(holdfast("builds", *command).output), command
+        assert not hostile_text.control_characters(holdfast("builds", *command).output), command
 
 
 def test_a_worker_serves_the_builds_of_its_application(shell: Shell) -> None:

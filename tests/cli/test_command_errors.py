@@ -36,9 +36,9 @@ FILES = {
 
 
 class World:
-    """A folder with applications that can and can't be loaded, and a database with something of each kind.
+    """A folder with valid and broken applications, and a database with sample data.
 
-    NAMES   what stands for an id in a command
+    names   placeholders in the commands below, and the values that replace them
     """
 
     def __init__(self, folder: Path) -> None:
@@ -50,7 +50,7 @@ class World:
             manual.schedule()
             done = hf.submit("letters.greet", name="Ada")
             film = hf.submit("film", text="one two")
-            hf.submit("press.make", plate="p", fingerprint="f")
+            hf.submit("environments.install", package="p", fingerprint="f")
             kept = hf.submit("letters.process", document="a")
             manual.run_all()
             for name in ("mine.twice", "yours.twice"):
@@ -67,7 +67,7 @@ class World:
             }
 
     def __call__(self, line: str) -> tuple[int, str, str]:
-        """The exit code, what was printed, and what was said beside it."""
+        """Run a command line; return its exit code, standard output and standard error."""
         for name, value in self.names.items():
             line = line.replace(name, value)
         result = CliRunner().invoke(main, shlex.split(line))
@@ -231,10 +231,10 @@ TABLE = [
 @pytest.mark.parametrize("refusal", TABLE, ids=[ascii(refusal.line) for refusal in TABLE])
 def test_an_invalid_command_prints_one_line_with_its_code_and_changes_nothing(world: World, refusal: Refusal) -> None:
     rows, files = world.rows(), world.files()
-    exit_code, printed, said = world(refusal.line)
-    assert (exit_code, printed, said.count("\n")) == (refusal.exit_code, "", 1), said
-    assert said.startswith(f"holdfast: {refusal.code}: ")
-    assert refusal.says in said
-    assert "hunter2" not in said, "a password"
-    assert not hostile_text.steers(said)
+    exit_code, stdout, stderr = world(refusal.line)
+    assert (exit_code, stdout, stderr.count("\n")) == (refusal.exit_code, "", 1), stderr
+    assert stderr.startswith(f"holdfast: {refusal.code}: ")
+    assert refusal.says in stderr
+    assert "hunter2" not in stderr, "the message shows a password"
+    assert not hostile_text.control_characters(stderr)
     assert (world.rows(), world.files()) == (rows, files)

@@ -1,4 +1,4 @@
-"""migrate, verify and doctor, on every database."""
+"""`holdfast migrate`, `holdfast verify` and `holdfast doctor`, on every database."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _works_without_migrating(url: str) -> None:
         assert run.result(timeout=60) == 2
 
 
-def test_printed_sql_has_the_prefix_and_with_from_needs_no_database(
+def test_printed_sql_has_the_table_prefix_and_needs_no_database_if_from_is_given(
     holdfast: Invoke, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOLDFAST_TABLE_PREFIX", "mine_")

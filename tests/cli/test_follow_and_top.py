@@ -1,4 +1,4 @@
-"""Following a run, following events, and holdfast top."""
+"""`holdfast submit --follow`, `holdfast runs follow` and `holdfast top`."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from tests.listing import runs_of
 
 from holdfast import Context, Holdfast
 
-STEERING = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+ESCAPE_SEQUENCE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 class Terminal:
-    """The command in a terminal, to be read from and typed into."""
+    """Runs the command in a terminal; a test reads its output and types into it."""
 
     def __init__(self, shell: Shell, *arguments: str, **environment: str) -> None:
         self._leader, follower = pty.openpty()
@@ -45,16 +45,16 @@ class Terminal:
         self.written = ""
 
     def shows(self, text: str, *, within: float = 60) -> None:
-        """Read on until this has been shown."""
+        """Read until the terminal has shown this text."""
         give_up_at = time.monotonic() + within
-        while text not in STEERING.sub("", self.written):
+        while text not in ESCAPE_SEQUENCE.sub("", self.written):
             assert time.monotonic() < give_up_at, f"{text!r} was not shown: {self.written[-2000:]}"
             self._read()
 
     def type(self, keys: str) -> None:
         os.write(self._leader, keys.encode())
 
-    def ends(self) -> int:
+    def wait_for_exit(self) -> int:
         while self.process.poll() is None:
             self._read()
         self._read()
@@ -75,7 +75,7 @@ class Terminal:
 
 @pytest.fixture
 def working(shell: Shell) -> Shell:
-    """An application with a worker."""
+    """A shell whose application has a running worker."""
     shell.start("worker", "app:hf", "-q", "default,risky")
     return shell
 
@@ -103,28 +103,28 @@ def test_follow_shows_a_progress_bar_with_the_log_above_it_and_the_result_at_the
     shown.shows("1 of 2")
     shown.shows("the first half")
     until.touch()
-    assert shown.ends() == 0
+    assert shown.wait_for_exit() == 0
     assert "\x1b[33m" in shown.written  # a warning is yellow
-    assert STEERING.sub("", shown.written).rstrip().splitlines()[-1].strip().endswith('"worked"')
+    assert ESCAPE_SEQUENCE.sub("", shown.written).rstrip().splitlines()[-1].strip().endswith('"worked"')
 
 
 def test_ctrl_c_stops_following_and_not_the_run(shell: Shell, terminal: type[Terminal], sqlite_url: str) -> None:
     shown = terminal("submit", "app:hf", "greet", "name=a", "--follow")  # type: ignore[arg-type]
     shown.shows("no worker is alive")
     shown.process.send_signal(signal.SIGINT)
-    assert shown.ends() == 130
+    assert shown.wait_for_exit() == 130
     assert "is not affected" in shown.written
     with Holdfast(sqlite_url) as hf:
         assert [run.state for run in runs_of(hf)] == ["queued"]
 
 
-def test_follow_writes_plain_lines_to_a_pipe_beside_the_result(working: Shell, inside: Invoke) -> None:
+def test_follow_writes_the_result_to_stdout_and_plain_event_lines_to_stderr(working: Shell, inside: Invoke) -> None:
     done = working("submit", "app:hf", "log", f"text={hostile_text.ESCAPE}", "--follow", "--timeout", "30")
     assert (done.returncode, done.stdout) == (0, "null\n")
     assert [line.split()[1] for line in done.stderr.splitlines()] == [
         *("RUN_QUEUED", "RUN_STARTED", "LOG", "RUN_SUCCEEDED"),
     ]
-    assert not hostile_text.steers(done.stderr.replace("\n", ""))
+    assert not hostile_text.control_characters(done.stderr.replace("\n", ""))
 
     failed = inside("submit", "app:hf", "fail", "text=no", "--follow", "--timeout", "30")
     assert (failed.exit_code, failed.stdout) == (1, "")
@@ -168,12 +168,12 @@ def test_followed_events_are_coloured_by_kind_and_level_unless_no_color_is_set(
         with hf.worker():
             run.result(timeout=60)
     shown = terminal("runs", "follow", sqlite_url, run.id)  # type: ignore[arg-type]
-    assert shown.ends() == 0
+    assert shown.wait_for_exit() == 0
     assert "\x1b[33mLOG" in shown.written
     assert "\x1b[36mRUN_STARTED" in shown.written
     assert "\x1b[32mRUN_SUCCEEDED" in shown.written
     plain = terminal("runs", "follow", sqlite_url, run.id, NO_COLOR="1")  # type: ignore[arg-type]
-    assert plain.ends() == 0
+    assert plain.wait_for_exit() == 0
     assert not re.search(r"\x1b\[[0-9;]*3[0-9]m", plain.written)
 
 
@@ -188,8 +188,8 @@ def test_top_refreshes_until_q_is_pressed(working: Shell, inside: Invoke, termin
     until.touch()
     shown.shows("0 running of 8")
     shown.type("q")
-    assert shown.ends() == 0
-    assert "\x1b[?1049l" in shown.written  # the screen is given back as it was
+    assert shown.wait_for_exit() == 0
+    assert "\x1b[?1049l" in shown.written  # the previous screen is restored
 
 
 def test_top_once_prints_one_page_of_text(holdfast: Invoke, sqlite_url: str) -> None:
@@ -206,4 +206,4 @@ def test_top_once_prints_one_page_of_text(holdfast: Invoke, sqlite_url: str) -> 
     assert re.search(r"^mail +1 +1 +0 +1 of 5 ", shown, flags=re.MULTILINE)
     assert "no live workers" in shown
     assert "no failures" in shown
-    assert not hostile_text.steers(shown.replace("\n", ""))
+    assert not hostile_text.control_characters(shown.replace("\n", ""))

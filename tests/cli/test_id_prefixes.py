@@ -1,4 +1,4 @@
-"""A unique prefix of an id stands for the id."""
+"""Commands accept a unique prefix of an id."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from holdfast.testing import FakeClock
 
 @pytest.fixture
 def run_ids(hf: Holdfast, clock: FakeClock) -> list[str]:
-    """Two runs, so long apart that their ids differ early."""
+    """Two runs, created so far apart that their ids differ after a few characters."""
     job = hf.job(name="work")(lambda: None)
     first = job.submit()
     clock.advance(40 * 86_400)
     return [first.id, job.submit().id]
 
 
-def common(one: str, other: str) -> int:
+def common_length(one: str, other: str) -> int:
     return next(at for at, (a, b) in enumerate(zip(one, other, strict=True)) if a != b)
 
 
 def test_a_unique_prefix_of_an_id_is_enough(holdfast: Invoke, url: str, run_ids: list[str]) -> None:
     first, second = run_ids
-    enough = max(common(first, second) + 1, 4)
+    enough = max(common_length(first, second) + 1, 4)
     assert json_output(holdfast("runs", "show", url, first[:enough], "--json"))["id"] == first
     assert json_output(holdfast("runs", "why", url, second[:-1], "--json"))["id"] == second
     assert json_output(holdfast("runs", "again", url, second[:enough], "--json"))["again_of"] == second

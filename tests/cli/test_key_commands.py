@@ -1,4 +1,4 @@
-"""holdfast keys, on every database, by its URL."""
+"""`holdfast keys`, given the URL of each kind of database."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from holdfast.runs.outcomes import RetryLater
 from holdfast.testing import Manual
 
 
-def test_a_key_kept_by_a_waiting_run_shows_the_run_and_until_when(
+def test_a_key_held_by_a_waiting_run_is_listed_with_the_run_and_its_due_time(
     holdfast: Invoke, url: str, hf: Holdfast, manual: Manual
 ) -> None:
     strict = hf.job(name="strict", key="doc", key_order="strict", max_attempts=2)(lambda doc: None)

@@ -1,4 +1,4 @@
-"""Commands exit with a reason when their SQLite file is taken away; and `holdfast backup`."""
+"""Commands exit with an error when a file of their SQLite database is removed; and `holdfast backup`."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def test_a_worker_and_a_server_exit_when_they_can_no_longer_write_safely(
     log = shell.folder / "work.db-wal"
     wait_for(lambda: log.exists() and file.stat().st_ino in locked_by(process.pid))
     log.rename(shell.folder / "gone-wal")
-    if url is not None and "--worker" not in command:  # it notices when it next uses the database
+    if url is not None and "--worker" not in command:  # a server without a worker notices it at its next query
         assert httpx.get(f"{url.partition('?')[0]}readyz").status_code == 503
-    _, said = process.communicate(timeout=40)
+    _, stderr = process.communicate(timeout=40)
 
-    assert process.returncode == 6, said
-    assert "store_unsafe: work.db is not safe to write: its -wal was removed" in said
+    assert process.returncode == 6, stderr
+    assert "store_unsafe: work.db is not safe to write: its -wal was removed" in stderr
 
 
 def test_doctor_names_a_worker_that_writes_to_a_deleted_wal_file(shell: Shell, inside: Invoke) -> None:
@@ -47,16 +47,18 @@ def test_doctor_names_a_worker_that_writes_to_a_deleted_wal_file(shell: Shell, i
     process = shell.start("worker", "app:hf")
     wait_for(lambda: file.exists() and "1 alive" in inside("doctor", "app:hf").stdout)
     assert "restart it" not in inside("doctor", "app:hf").stdout
-    process.send_signal(signal.SIGSTOP)  # so that it does not notice by itself
+    process.send_signal(signal.SIGSTOP)  # so that the worker does not notice it first
     with contextlib.closing(sqlite.connect(file)) as outside:
         outside.execute("pragma wal_checkpoint(truncate)")
     os.remove(f"{file}-wal")
-    said = shell("doctor", "app:hf")
+    doctor = shell("doctor", "app:hf")
     process.send_signal(signal.SIGCONT)
     process.communicate(timeout=60)
 
-    assert "it writes to a work.db-wal that was removed; restart it" in " ".join((said.stdout + said.stderr).split())
-    assert said.returncode == 1
+    assert "it writes to a work.db-wal that was removed; restart it" in " ".join(
+        (doctor.stdout + doctor.stderr).split()
+    )
+    assert doctor.returncode == 1
 
 
 def test_backup_copies_a_database_that_a_worker_uses(shell: Shell, inside: Invoke) -> None:
@@ -78,7 +80,7 @@ def test_backup_copies_a_database_that_a_worker_uses(shell: Shell, inside: Invok
 def test_backup_describes_its_copy_in_json(inside: Invoke, tmp_path: Path) -> None:
     inside("migrate", "app:hf")
     done = inside("backup", "app:hf", "copy.db", "--json")
-    json_output = json.loads(done.stdout)
+    document = json.loads(done.stdout)
 
-    assert json_output["path"] == "copy.db"
-    assert json_output["size"] == (tmp_path / "copy.db").stat().st_size
+    assert document["path"] == "copy.db"
+    assert document["size"] == (tmp_path / "copy.db").stat().st_size

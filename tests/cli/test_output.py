@@ -1,4 +1,4 @@
-"""The output of commands in a terminal and in a pipe, and of errors."""
+"""How results and errors are printed, in a terminal and in a pipe."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def in_a_terminal(shell: Shell, *arguments: str, columns: int = 80, **environment: str) -> str:
-    """What the command writes to a terminal of that width."""
+    """The output of the command in a terminal with this many columns."""
     leader, follower = pty.openpty()
     fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     clean = {name: value for name, value in shell.environment.items() if name not in ("NO_COLOR", "COLUMNS")}
@@ -61,7 +61,7 @@ def test_a_table_fits_the_terminal_and_an_id_is_never_cut(
     shell: Shell, inside: Invoke, run_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shown = {80: in_a_terminal(shell, "runs", "list", "app:hf", columns=80)}
-    monkeypatch.setenv("FORCE_COLOR", "1")  # rich takes it for a terminal
+    monkeypatch.setenv("FORCE_COLOR", "1")  # makes rich treat the output as a terminal
     for columns in (40, 120, 200):
         monkeypatch.setenv("COLUMNS", str(columns))
         shown[columns] = inside("runs", "list", "app:hf").stdout
@@ -72,7 +72,7 @@ def test_a_table_fits_the_terminal_and_an_id_is_never_cut(
         assert max(len(header), len(row)) <= columns
 
 
-def test_a_terminal_has_colours_and_no_color_has_none(shell: Shell, run_id: str) -> None:
+def test_output_in_a_terminal_is_coloured_unless_no_color_is_set(shell: Shell, run_id: str) -> None:
     assert "\x1b[33mqueued" in in_a_terminal(shell, "runs", "list", "app:hf")
     for shown in (
         in_a_terminal(shell, "runs", "list", "app:hf", NO_COLOR="1"),
@@ -83,7 +83,7 @@ def test_a_terminal_has_colours_and_no_color_has_none(shell: Shell, run_id: str)
 
 def test_hostile_text_cannot_control_a_terminal(shell: Shell, run_id: str) -> None:
     shown = in_a_terminal(shell, "runs", "show", "app:hf", run_id, NO_COLOR="1")
-    assert not hostile_text.steers(COLOUR.sub("", shown))
+    assert not hostile_text.control_characters(COLOUR.sub("", shown))
 
 
 def test_a_pipe_gets_whole_lines_without_colour(shell: Shell, inside: Invoke, run_id: str) -> None:
@@ -124,7 +124,7 @@ def test_a_closed_pipe_causes_no_traceback(shell: Shell) -> None:
     assert (done.returncode, done.stderr) == (exit_codes.CLOSED_PIPE, "")
 
 
-def test_the_command_and_the_module_behave_alike(shell: Shell, inside: Invoke) -> None:
+def test_holdfast_and_python_m_holdfast_print_the_same_help(shell: Shell, inside: Invoke) -> None:
     script = Path(sys.executable).parent / "holdfast"
     by_script = subprocess.run([script, "--help"], capture_output=True, text=True, timeout=30, check=True)
     assert by_script.stdout == shell("--help").stdout
@@ -156,7 +156,7 @@ def test_every_error_code_with_an_exit_code_exists() -> None:
     def codes(error: type[HoldfastError]) -> set[str]:
         return {error.code}.union(*(codes(each) for each in error.__subclasses__()))
 
-    assert server.__name__, "its errors are among them"
+    assert server.__name__  # the import defines errors of the server
     assert exit_codes.BY_ERROR.keys() <= codes(HoldfastError)
     assert set(exit_codes.BY_ERROR.values()) <= exit_codes.MEANINGS.keys()
 
@@ -170,7 +170,7 @@ def test_plain_escapes_control_characters_and_keeps_other_text() -> None:
 
 def test_a_cell_is_shortened_in_a_terminal_and_whole_in_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
     assert screen.short("x" * 50, 10) == "x" * 50
-    monkeypatch.setenv("FORCE_COLOR", "1")  # rich takes it for a terminal
+    monkeypatch.setenv("FORCE_COLOR", "1")  # makes rich treat the output as a terminal
     assert screen.short("x" * 50, 10) == "x" * 9 + "…"
 
 

@@ -1,4 +1,4 @@
-"""holdfast pipelines, on every database, by its URL."""
+"""`holdfast pipelines`, given the URL of each kind of database."""
 
 from __future__ import annotations
 
@@ -214,7 +214,7 @@ def test_a_stage_that_will_be_retried_does_not_look_failed(
     @talk.stage(after=words, each="word", max_attempts=2, retry=Retry(delay=60))
     def audio(word: str) -> str:
         if word == "two":
-            raise OSError("mic fell")
+            raise OSError("microphone disconnected")
         return word
 
     run = talk.submit()
@@ -224,10 +224,10 @@ def test_a_stage_that_will_be_retried_does_not_look_failed(
     again = f"to be tried again at {at:%H:%M:%S} UTC"
     *_, stage, segment = holdfast("pipelines", "show", url, run.id).stdout.splitlines()
     assert stage.endswith(f"1/2, 1 {again}")
-    assert segment.endswith(f"{again}  OSError: mic fell")
-    assert f"1 of 2 segments done, 1 {again}: OSError: mic fell" in hf.why(run.id).reasons[0]
+    assert segment.endswith(f"{again}  OSError: microphone disconnected")
+    assert f"1 of 2 segments done, 1 {again}: OSError: microphone disconnected" in hf.why(run.id).reasons[0]
     listed = holdfast("runs", "list", url, "--job", "talk.audio").stdout
-    assert f"to be tried again at {at:%H:%M:%S} UTC: OSError: mic fell\n" in listed
+    assert f"to be tried again at {at:%H:%M:%S} UTC: OSError: microphone disconnected\n" in listed
 
 
 def test_a_running_pipeline_shows_for_how_long_it_has_run(

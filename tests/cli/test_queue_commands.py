@@ -1,4 +1,4 @@
-"""holdfast queues and holdfast keys."""
+"""`holdfast queues` and `holdfast keys`."""
 
 from __future__ import annotations
 

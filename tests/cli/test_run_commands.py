@@ -1,4 +1,4 @@
-"""holdfast runs, on every database, by its URL."""
+"""`holdfast runs`, given the URL of each kind of database."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_json_has_every_field_of_a_run(holdfast: Invoke, url: str, ended: Run[in
     assert datetime.fromisoformat(run["created_at"]) == ended.snapshot.created_at
 
 
-def test_a_list_can_be_narrowed_and_paged(holdfast: Invoke, url: str, jobs: Any, manual: Manual) -> None:
+def test_a_list_of_runs_can_be_filtered_and_paged(holdfast: Invoke, url: str, jobs: Any, manual: Manual) -> None:
     made = [jobs.add.submit(a=number).id for number in range(5)]
     manual.run_all()
     made.append(jobs.fail.using(queue="other").submit(text="x").id)
@@ -93,13 +93,15 @@ def test_show_prints_every_field_and_the_timeline(holdfast: Invoke, url: str, en
     assert document["story"][0].keys() == {"run_id", "kind", "claim", "happened_at", "data"}
 
 
-def test_why_prints_the_reasons_of_the_engine(holdfast: Invoke, url: str, hf: Holdfast, jobs: Any) -> None:
+def test_why_prints_the_reasons_that_the_python_api_returns(
+    holdfast: Invoke, url: str, hf: Holdfast, jobs: Any
+) -> None:
     first, second = jobs.add.submit(a=1), jobs.add.submit(a=1)
     document = json_output(holdfast("runs", "why", url, second.id, "--json"))
     assert document == {"id": second.id, "state": "queued", "reasons": list(hf.why(second.id).reasons)}
     assert first.id in document["reasons"][0]
-    told_of = "".join(f"  {reason}\n" for reason in document["reasons"])
-    assert holdfast("runs", "why", url, second.id).stdout == f"queued\n{told_of}"
+    listed = "".join(f"  {reason}\n" for reason in document["reasons"])
+    assert holdfast("runs", "why", url, second.id).stdout == f"queued\n{listed}"
 
 
 def test_cancel_ends_a_waiting_run_and_keeps_the_reason(holdfast: Invoke, url: str, jobs: Any) -> None:
@@ -162,8 +164,8 @@ def test_a_forgotten_step_is_shown(holdfast: Invoke, url: str, hf: Holdfast, man
     manual.run_all()
     for command in ("show", "follow"):
         lines = holdfast("runs", command, url, run.id).stdout.splitlines()
-        [told_] = [line for line in lines if "STEP_FORGOTTEN" in line]
-        assert "step: begin" in told_
+        [line] = [line for line in lines if "STEP_FORGOTTEN" in line]
+        assert "step: begin" in line
 
 
 def test_hostile_text_is_shown_as_text(holdfast: Invoke, url: str, hf: Holdfast, manual: Manual) -> None:
@@ -177,7 +179,7 @@ def test_hostile_text_is_shown_as_text(holdfast: Invoke, url: str, hf: Holdfast,
     for command in (["list", url], ["show", url, run.id], ["why", url, run.id], ["follow", url, run.id]):
         for arguments in (command, [*command, "--json"]):
             result = holdfast("runs", *arguments)
-            assert not hostile_text.steers(result.output), command
+            assert not hostile_text.control_characters(result.output), command
     shown = holdfast("runs", "show", url, run.id).stdout
     spelled = "\\x1b[31mred\\x1b[0m \\x1b]0;owned\\x07 a\\rb\\x08c\\x7f\\x9b2J \\u202etxt.exe\\u2066"
     assert f"ValueError: {spelled} {hostile_text.MARKUP}" in shown

@@ -1,4 +1,4 @@
-"""holdfast schedules, on every database, by its URL, without the code."""
+"""`holdfast schedules`, given the URL of each kind of database, or an application."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from holdfast import Holdfast
 from holdfast.testing import FakeClock, Manual
 
 
-def refused(result: Result, code: int) -> str:
-    """The one line that an error is."""
+def stderr_of(result: Result, code: int) -> str:
+    """Check the exit code and that nothing is on standard output; return standard error."""
     assert (result.exit_code, result.stdout) == (code, "")
     return result.stderr.strip()
 
 
 @pytest.fixture
 def ingest(hf: Holdfast, manual: Manual, clock: FakeClock) -> None:
-    """A schedule two hours old: one slot ran, one failed, one was skipped, one missed; and another that is paused."""
+    """Schedule `ingest` with a missed slot, one that ran and one that failed; and a paused schedule `cleanup`."""
     fail = False
 
     @hf.schedule("*/15 * * * *", name="ingest", tz="Europe/Berlin", timeout=7200)
@@ -57,7 +57,7 @@ def test_schedules_are_listed_with_their_last_and_next_slots(holdfast: Invoke, u
 
 @pytest.mark.contract("S3")
 def test_a_schedule_without_a_worker_for_its_queue_is_marked(holdfast: Invoke, url: str, live: Holdfast) -> None:
-    """On a clock that runs, as the command's own does."""
+    """Uses the real clock, because the command compares it with the expiry times of workers."""
     live.schedule(every=3600, name="nightly", queue="night")(lambda: None)
     Manual(live).schedule()
     assert "no worker is alive" in holdfast("schedules", "list", url).stdout
@@ -88,10 +88,10 @@ def test_a_slot_is_triggered_manually_only_once(holdfast: Invoke, hf: Holdfast, 
     assert hf.get(run_id).snapshot.kind == "slot"
 
     again = holdfast("schedules", "trigger", url, "ingest", "2026-01-01T00:00:00Z")
-    assert refused(again, 1) == (
+    assert stderr_of(again, 1) == (
         f"holdfast: slot_taken: slot 2026-01-01T00:00:00Z of schedule ingest is taken by run {run_id} (queued)"
     )
-    assert "still_running" in refused(holdfast("schedules", "trigger", url, "ingest", "now"), 1)
+    assert "still_running" in stderr_of(holdfast("schedules", "trigger", url, "ingest", "now"), 1)
     hf.cancel(run_id)
     answer = json_output(holdfast("schedules", "trigger", url, "ingest", "now", "--json"))
     assert hf.why(answer["run_id"]).reasons[-1].endswith("of schedule ingest, triggered by hand")
@@ -107,7 +107,7 @@ def test_a_schedule_is_paused_and_resumed(holdfast: Invoke, hf: Holdfast, url: s
 
 def test_an_empty_list_of_schedules_says_how_to_declare_one(holdfast: Invoke, hf: Holdfast, url: str) -> None:
     hf.start()
-    assert "a worker registers the schedules of its code" in refused(holdfast("schedules", "list", url), 0)
+    assert "a worker registers the schedules of its code" in stderr_of(holdfast("schedules", "list", url), 0)
 
 
 def test_the_slots_of_a_paused_schedule_mention_the_pause(holdfast: Invoke, url: str, ingest: None) -> None:
@@ -143,7 +143,7 @@ def test_schedules_in_the_code_are_listed_before_a_worker_has_started(inside: In
     assert line.startswith("nightly  0 0 * * * Asia/Tokyo  ")
     assert " 00:00 JST " in line
     assert line.endswith("no worker has registered it yet")
-    assert refused(inside("schedules", "slots", "clocks:hf", "nightyl"), 3).endswith("; did you mean nightly?")
+    assert stderr_of(inside("schedules", "slots", "clocks:hf", "nightyl"), 3).endswith("; did you mean nightly?")
     slots = inside("schedules", "slots", "clocks:hf", "nightly", "--next", "3").stdout.splitlines()[1:]
     assert [line.split()[5] for line in slots] == ["upcoming"] * 3
     [info] = json_output(inside("schedules", "list", "clocks:hf", "--json"))["items"]

@@ -1,4 +1,4 @@
-"""holdfast serve, as a real process: its URL, its access and its shutdown."""
+"""`holdfast serve`, as a real process: its URL, its access and its shutdown."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PAGE = {"Accept": "text/html"}
 
 
 class Served:
-    """A server that a shell has started."""
+    """A server started with `holdfast serve`."""
 
     def __init__(self, process: subprocess.Popen[str], **options: object) -> None:
         self.process = process
@@ -39,21 +39,21 @@ class Served:
         return self.ended()
 
     def ended(self) -> tuple[int, str]:
-        _, said = self.process.communicate(timeout=60)
+        _, stderr = self.process.communicate(timeout=60)
         self.client.close()
-        return self.process.returncode, said
+        return self.process.returncode, stderr
 
 
 def serve(shell: Shell, *arguments: str, **environment: str) -> Served:
     return Served(shell.start("serve", "app:hf", "--port", "0", *arguments, files=(), **environment))
 
 
-def test_its_url_signs_in_and_a_signal_closes_streams_and_releases_runs(shell: Shell, sqlite_url: str) -> None:
+def test_the_printed_url_signs_in_and_a_signal_closes_streams_and_releases_runs(shell: Shell, sqlite_url: str) -> None:
     served = serve(shell, "--worker", HOLDFAST_SHUTDOWN_GRACE="0")
     with httpx.Client(headers=PAGE, follow_redirects=True) as browser:
         page = browser.get(served.url)
         assert (page.status_code, str(page.url)) == (200, served.base)
-        assert httpx.get(served.base, headers=PAGE).status_code == 303  # and only who has it
+        assert httpx.get(served.base, headers=PAGE).status_code == 303  # only the URL with the token signs in
     started = shell.folder / "started"
     served.client.post("/api/runs", json={"job": "letters.work", "args": {"started": str(started), "until": "never"}})
     beginning, ended = threading.Event(), threading.Event()
@@ -68,11 +68,11 @@ def test_its_url_signs_in_and_a_signal_closes_streams_and_releases_runs(shell: S
     watching.start()
     assert beginning.wait(60)
     wait_for(started.exists)
-    code, said = served.stop(signal.SIGINT)
+    code, stderr = served.stop(signal.SIGINT)
     watching.join(60)
     assert ended.is_set()
-    assert code == 4, said
-    first, last = without_warnings(said)
+    assert code == 4, stderr
+    first, last = without_warnings(stderr)
     assert "serving sqlite:////" in first
     assert "executes runs" in first
     assert last == "stopped; unfinished runs were released and no attempt was used up"
@@ -80,7 +80,9 @@ def test_its_url_signs_in_and_a_signal_closes_streams_and_releases_runs(shell: S
         assert [run.state for run in runs_of(hf)] == ["queued"]
 
 
-def test_with_a_worker_it_runs_what_is_queued_and_a_second_signal_stops_at_once(shell: Shell, sqlite_url: str) -> None:
+def test_a_server_with_a_worker_executes_queued_runs_and_a_second_signal_stops_it_at_once(
+    shell: Shell, sqlite_url: str
+) -> None:
     served = serve(shell, "--worker", "-c", "2")
     started, go = shell.folder / "started", shell.folder / "until"
     answer = served.client.post(
@@ -90,16 +92,16 @@ def test_with_a_worker_it_runs_what_is_queued_and_a_second_signal_stops_at_once(
     wait_for(started.exists)
     served.process.send_signal(signal.SIGTERM)
     assert served.process.stderr is not None
-    wait_for(lambda: not answers(served))  # it takes no more requests, and waits for the work
+    wait_for(lambda: not answers(served))  # it accepts no more requests and waits for the run
 
     def is_stopped() -> bool:
-        served.process.send_signal(signal.SIGTERM)  # for two seconds after the first, it counts as the same
+        served.process.send_signal(signal.SIGTERM)  # a repeated signal counts only after two seconds
         return served.process.poll() is not None
 
     wait_for(is_stopped)
-    code, said = served.ended()
+    code, stderr = served.ended()
     assert code == 5
-    assert "stopped at once" in said
+    assert "stopped at once" in stderr
 
 
 def answers(served: Served) -> bool:
@@ -132,15 +134,15 @@ def test_a_site_with_pages_of_its_own_is_served_with_its_worker(shell: Shell, sq
     served.client.post("/holdfast/api/runs", json={"job": "letters.greet", "args": {"name": "Ada"}}).raise_for_status()
     with Holdfast(sqlite_url) as hf:
         wait_for(lambda: [run.state for run in runs_of(hf)] == ["succeeded"])
-    code, said = served.stop()
-    assert code == 0, said
+    code, stderr = served.stop()
+    assert code == 0, stderr
 
 
-def test_a_database_is_served_without_code_by_tls_and_a_fixed_token_is_not_shown(shell: Shell, sqlite_url: str) -> None:
+def test_a_database_url_is_served_over_tls_and_a_fixed_token_is_not_printed(shell: Shell, sqlite_url: str) -> None:
     with Holdfast(sqlite_url) as hf:
         hf.start()
     certify(shell.folder)
-    token = "a-token-of-the-house"
+    token = "the-fixed-admin-token"
     process = shell.start(
         *("serve", sqlite_url, "--port", "0", "--tls-cert", "cert.pem", "--tls-key", "key.pem"),
         HOLDFAST_ADMIN_TOKEN=token,
@@ -154,15 +156,15 @@ def test_a_database_is_served_without_code_by_tls_and_a_fixed_token_is_not_shown
     cookie = served.client.post("/sign-in", data={"token": token}).headers["set-cookie"]
     assert cookie.startswith("__Host-holdfast_")
     assert "; Secure" in cookie
-    code, said = served.stop()
+    code, stderr = served.stop()
     assert code == 0
-    assert "no worker in this process" in said
-    assert said.endswith("stopped\n")
-    assert token not in said
+    assert "no worker in this process" in stderr
+    assert stderr.endswith("stopped\n")
+    assert token not in stderr
 
 
 def certify(folder: Path) -> None:
-    """A certificate of the loopback's, signed by itself."""
+    """Write a self-signed certificate for 127.0.0.1."""
     options = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost"
     files = "-addext subjectAltName=IP:127.0.0.1 -keyout key.pem -out cert.pem"
     made = subprocess.run(
@@ -181,13 +183,13 @@ def test_a_port_in_use_is_reported(inside: Invoke, sqlite_url: str) -> None:
 
 def test_an_inherited_socket_is_served_and_stays_open_for_its_owner(shell: Shell) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        for _ in range(2):  # it is started again on the same address
+        for _ in range(2):  # a second server can use the same socket
             process = shell.start("serve", "app:hf", "--fd", str(listening.fileno()), files=[listening.fileno()])
             served = Served(process)
             assert served.base == f"http://127.0.0.1:{listening.getsockname()[1]}/"
             assert served.client.get("/api/runs").status_code == 200
-            code, said = served.stop()
-            assert code == 0, said
+            code, stderr = served.stop()
+            assert code == 0, stderr
 
 
 def test_a_file_descriptor_without_a_listening_socket_is_refused(inside: Invoke, tmp_path: Path) -> None:
@@ -200,10 +202,12 @@ def test_a_file_descriptor_without_a_listening_socket_is_refused(inside: Invoke,
             assert why in refused.stderr
 
 
-def test_no_setting_shows_the_token(inside: Invoke, monkeypatch: pytest.MonkeyPatch, sqlite_url: str) -> None:
-    monkeypatch.setenv("HOLDFAST_ADMIN_TOKEN", "a-token-of-the-house")
+def test_settings_and_doctor_do_not_show_the_token(
+    inside: Invoke, monkeypatch: pytest.MonkeyPatch, sqlite_url: str
+) -> None:
+    monkeypatch.setenv("HOLDFAST_ADMIN_TOKEN", "the-fixed-admin-token")
     with Holdfast(sqlite_url) as hf:
-        assert "a-token-of-the-house" not in f"{hf.settings} {hf.settings!r} {hf.settings.model_dump()}"
-    assert "a-token-of-the-house" not in str(json_output(inside("doctor", "app:hf", "--json")))
+        assert "the-fixed-admin-token" not in f"{hf.settings} {hf.settings!r} {hf.settings.model_dump()}"
+    assert "the-fixed-admin-token" not in str(json_output(inside("doctor", "app:hf", "--json")))
     with pytest.raises(InvalidSetting, match="at least 16 characters"):
         Holdfast(sqlite_url, admin_token="short")

@@ -28,7 +28,7 @@ Complete = Callable[[str], list[str]]
 
 @pytest.fixture
 def complete(inside: Invoke, monkeypatch: pytest.MonkeyPatch) -> Complete:
-    """What bash is offered at the end of a line."""
+    """The completions that bash gets for the end of a line."""
 
     def complete(line: str) -> list[str]:
         monkeypatch.setenv("_HOLDFAST_COMPLETE", "bash_complete")
@@ -44,7 +44,7 @@ def complete(inside: Invoke, monkeypatch: pytest.MonkeyPatch) -> Complete:
         ("holdfast run", ["runs"]),
         ("holdfast submit app:hf greet --fol", ["--follow"]),
         ("holdfast runs list ap", ["app:hf", "app:empty"]),
-        ("holdfast runs list app:h", ["hf"]),  # bash takes what stands behind a colon for a word of its own
+        ("holdfast runs list app:h", ["hf"]),  # bash treats the text after a colon as a separate word
         ("holdfast submit app:hf letters.g", ["letters.greet"]),
         ("holdfast submit app:hf 'mine.", ["mine.greet_too"]),
         ("holdfast runs list app:hf --state su", ["succeeded"]),
@@ -75,7 +75,7 @@ def test_runs_queues_and_tokens_of_a_target_are_completed(complete: Complete, sq
         assert complete(f"holdfast {line} le") == ["letters"], line
 
 
-@pytest.mark.skipif(BASH is None, reason="there is no bash here")
+@pytest.mark.skipif(BASH is None, reason="bash is not installed")
 def test_bash_itself_completes(shell: Shell) -> None:
     assert BASH is not None
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"

@@ -1,4 +1,4 @@
-"""holdfast submit: its options and its output."""
+"""`holdfast submit`: its options and its output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""holdfast tokens, on every database."""
+"""`holdfast tokens`, on every database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mistakes on the command line are answered with the likely name and the user's own line."""
+"""Error messages suggest a similar name, and show the traceback of an application on request."""
 
 from __future__ import annotations
 

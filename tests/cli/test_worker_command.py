@@ -1,4 +1,4 @@
-"""holdfast worker, as a real process: its output, its shutdown and its exit codes."""
+"""`holdfast worker`, as a real process: its output, its shutdown and its exit codes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from holdfast import Holdfast, Run
 
 
 def submit_work(shell: Shell, command: Invoke | Shell, hf: Holdfast) -> tuple[Run[str], Path]:
-    """A run that goes on until a file appears."""
+    """Submit a run that works until a file appears; return the run and the path of the file."""
     go = shell.folder / "until"
     done = command("submit", "app:hf", "work", f"started={shell.folder / 'started'}", f"until={go}")
     return hf.get(done.stdout.strip()), go
@@ -31,23 +31,23 @@ def has_started(shell: Shell) -> bool:
 
 
 def ended(worker: subprocess.Popen[str]) -> tuple[int, str]:
-    _, said = worker.communicate(timeout=60)
-    return worker.returncode, said
+    _, stderr = worker.communicate(timeout=60)
+    return worker.returncode, stderr
 
 
-def heard(worker: subprocess.Popen[str], word: str) -> str:
-    """The next line that it says with this word."""
+def line_with(worker: subprocess.Popen[str], text: str) -> str:
+    """Wait for the next line of standard error that contains this text."""
     assert worker.stderr is not None
     for line in worker.stderr:
-        if word in line:
+        if text in line:
             return line
-    raise AssertionError(f"it ended and never said {word!r}")
+    raise AssertionError(f"the process ended without printing {text!r}")
 
 
 def test_a_worker_prints_its_name_its_queues_and_its_database(shell: Shell) -> None:
     worker = shell.start("worker", "app:hf", "-q", "default, mail", "-c", "3", "--drain")
-    code, said = ended(worker)
-    first, last = without_warnings(said)
+    code, stderr = ended(worker)
+    first, last = without_warnings(stderr)
     assert code == 0
     assert f":{worker.pid}:worker:" in first
     assert "queues: default, mail; concurrency: 3" in first
@@ -55,10 +55,10 @@ def test_a_worker_prints_its_name_its_queues_and_its_database(shell: Shell) -> N
     assert last == "no runs left; made 0 attempts"
 
 
-def test_it_warns_when_the_application_has_no_jobs(shell: Shell) -> None:
-    code, said = ended(shell.start("worker", "app:empty", "--drain"))
+def test_a_worker_warns_when_the_application_has_no_jobs(shell: Shell) -> None:
+    code, stderr = ended(shell.start("worker", "app:empty", "--drain"))
     assert code == 0
-    assert "warning: this application has no jobs" in said
+    assert "warning: this application has no jobs" in stderr
 
 
 @pytest.mark.contract("S5")
@@ -69,19 +69,19 @@ def test_the_first_signal_lets_running_work_finish(shell: Shell, inside: Invoke,
         worker = shell.start("worker", "app:hf", HOLDFAST_SHUTDOWN_GRACE="50")
         wait_for(lambda: has_started(shell))
         worker.send_signal(number)
-        json_output = heard(worker, "stopping")
-        assert "stopping: 1 run in progress, up to 50 s to finish; signal again to stop at once" in json_output
+        line = line_with(worker, "stopping")
+        assert "stopping: 1 run in progress, up to 50 s to finish; signal again to stop at once" in line
         waiting = inside("submit", "app:hf", "letters.greet", "name=Ada").stdout.strip()
         assert hf.why(run.id).run.state == "running"
         go.touch()
-        code, said = ended(worker)
+        code, stderr = ended(worker)
         assert code == 0
-        assert said.endswith("stopped; all runs had finished\n")
+        assert stderr.endswith("stopped; all runs had finished\n")
         assert (run.refresh().state, hf.get(waiting).state) == ("succeeded", "queued")
 
 
 def is_stopped_by(process: subprocess.Popen[str], number: signal.Signals) -> bool:
-    """Whether a signal ends it; for two seconds after the first, another counts as the same."""
+    """Send a signal and return whether the process has ended; signals within two seconds count as one."""
     process.send_signal(number)
     return process.poll() is not None
 
@@ -95,25 +95,25 @@ def test_simultaneous_signals_count_as_one(shell: Shell, inside: Invoke) -> None
         for _ in range(3):
             worker.send_signal(signal.SIGTERM)
             worker.send_signal(signal.SIGINT)
-        heard(worker, "stopping")
+        line_with(worker, "stopping")
         go.touch()
-        code, said = ended(worker)
-        assert (code, run.refresh().state) == (0, "succeeded"), said
+        code, stderr = ended(worker)
+        assert (code, run.refresh().state) == (0, "succeeded"), stderr
 
 
 @pytest.mark.contract("S5")
 def test_an_idle_worker_exits_with_0_after_any_number_of_signals(shell: Shell) -> None:
     worker = shell.start("worker", "app:hf")
-    heard(worker, "queues: default")
+    line_with(worker, "queues: default")
     for _ in range(5):
         worker.send_signal(signal.SIGTERM)
-    code, said = ended(worker)
-    assert code == 0, said
+    code, stderr = ended(worker)
+    assert code == 0, stderr
 
 
 @contextlib.contextmanager
 def interrupts_ignored() -> Iterator[None]:
-    """What a process inherits that a script starts with `&`."""
+    """Ignore SIGINT, as a shell script does for a process that it starts with `&`."""
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         yield
@@ -131,23 +131,23 @@ def interrupts_ignored() -> Iterator[None]:
     ],
     ids=["worker", "orchestrator", "serve"],
 )
-def test_a_background_program_of_a_script_handles_sigint(
+def test_a_command_that_a_script_starts_in_the_background_handles_sigint(
     shell: Shell, command: tuple[str, ...], first_words: str
 ) -> None:
     with interrupts_ignored():
         started = shell.start(*command)
-    heard(started, first_words)
+    line_with(started, first_words)
     started.send_signal(signal.SIGINT)
-    code, said = ended(started)
-    assert code == 0, said
+    code, stderr = ended(started)
+    assert code == 0, stderr
 
 
-def test_a_process_of_a_test_handles_sigint_when_the_tests_run_in_the_background() -> None:
+def test_a_process_started_by_a_test_handles_sigint_when_the_tests_run_in_the_background() -> None:
     with interrupts_ignored():
         hear_interrupts()
-        asked = [sys.executable, "-c", "import signal; print(signal.getsignal(signal.SIGINT).__name__)"]
-        json_output = subprocess.run(asked, check=True, capture_output=True, text=True)
-    assert json_output.stdout == "default_int_handler\n"
+        command = [sys.executable, "-c", "import signal; print(signal.getsignal(signal.SIGINT).__name__)"]
+        done = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert done.stdout == "default_int_handler\n"
 
 
 @pytest.mark.contract("S5")
@@ -159,15 +159,15 @@ def test_runs_that_do_not_finish_in_time_are_released(store: str, request: pytes
         worker = shell.start("worker", "app:hf", HOLDFAST_SHUTDOWN_GRACE="0.2")
         wait_for(lambda: has_started(shell))
         worker.send_signal(signal.SIGTERM)
-        code, said = ended(worker)
+        code, stderr = ended(worker)
         assert code == 4
-        assert said.endswith("stopped; unfinished runs were released and no attempt was used up\n")
+        assert stderr.endswith("stopped; unfinished runs were released and no attempt was used up\n")
         assert (run.refresh().state, run.snapshot.place, run.snapshot.attempt) == ("queued", "ready", 0)
         assert [event.kind for event in run.timeline()][-1] == "RUN_RELEASED"
 
 
 @pytest.mark.contract("S5")
-def test_a_second_signal_stops_at_once_and_the_run_is_taken_over(shell: Shell, inside: Invoke) -> None:
+def test_a_second_signal_stops_the_worker_at_once_and_another_worker_takes_over(shell: Shell, inside: Invoke) -> None:
     with Holdfast(shell.environment["HOLDFAST_URL"]) as hf:
         run, go = submit_work(shell, inside, hf)
         worker = shell.start(
@@ -175,10 +175,10 @@ def test_a_second_signal_stops_at_once_and_the_run_is_taken_over(shell: Shell, i
         )
         wait_for(lambda: has_started(shell))
         worker.send_signal(signal.SIGTERM)
-        heard(worker, "stopping")
+        line_with(worker, "stopping")
         wait_for(lambda: is_stopped_by(worker, signal.SIGINT))
-        code, said = ended(worker)
-        assert (code, said) == (5, "stopped at once; other workers take over when the leases expire\n")
+        code, stderr = ended(worker)
+        assert (code, stderr) == (5, "stopped at once; other workers take over when the leases expire\n")
         assert run.refresh().state == "running"
         go.touch()
         successor = shell.start("worker", "app:hf", HOLDFAST_LEASE="2", HOLDFAST_POLL_INTERVAL="0.05")
@@ -208,10 +208,10 @@ def test_an_exclusive_worker_that_was_replaced_stops_without_a_traceback(shell: 
     with contextlib.closing(sqlite.connect(shell.folder / "work.db", timeout=10)) as connection, connection:
         connection.execute("delete from holdfast_workers")
     inside("submit", "app:hf", "greet", "name=Ada")
-    code, said = ended(first)
+    code, stderr = ended(first)
     assert code == 7
-    assert said.splitlines()[-1].startswith("holdfast: worker_exists: ")
-    assert "Traceback" not in said
+    assert stderr.splitlines()[-1].startswith("holdfast: worker_exists: ")
+    assert "Traceback" not in stderr
 
 
 def test_follow_shows_events_while_the_run_goes_on(shell: Shell, inside: Invoke) -> None:
@@ -238,15 +238,15 @@ def test_following_can_be_interrupted(shell: Shell, inside: Invoke) -> None:
 
 def test_a_log_line_cannot_control_the_terminal(shell: Shell, inside: Invoke) -> None:
     inside("submit", "app:hf", "log", f"text={hostile_text.ALL}")
-    code, said = ended(shell.start("worker", "app:hf", "--drain"))
+    code, stderr = ended(shell.start("worker", "app:hf", "--drain"))
     assert code == 0
-    assert "WARNING letters: \\x1b[31mred" in said
-    assert not hostile_text.steers(said)
+    assert "WARNING letters: \\x1b[31mred" in stderr
+    assert not hostile_text.control_characters(stderr)
 
 
-def test_the_log_level_of_stderr_is_not_that_of_the_stored_log(shell: Shell, inside: Invoke) -> None:
+def test_the_log_level_option_applies_to_stderr_but_not_to_the_stored_log(shell: Shell, inside: Invoke) -> None:
     with Holdfast(shell.environment["HOLDFAST_URL"]) as hf:
         run = hf.get(inside("submit", "app:hf", "log", "text=kept").stdout.strip())
-        code, said = ended(shell.start("worker", "app:hf", "--drain", "--log-level", "error"))
-        assert (code, "kept" in said) == (0, False)
+        code, stderr = ended(shell.start("worker", "app:hf", "--drain", "--log-level", "error"))
+        assert (code, "kept" in stderr) == (0, False)
         assert [event.data["message"] for event in run.timeline() if event.kind == "LOG"] == ["kept"]

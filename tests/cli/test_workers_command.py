@@ -1,4 +1,4 @@
-"""holdfast workers: the list, and draining a real worker."""
+"""`holdfast workers`: listing workers, and draining a real one."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_a_drained_worker_process_finishes_its_runs_and_exits_with_0(shell: Shel
     url = shell.environment["HOLDFAST_URL"]
     with Holdfast(url) as hf:
         run, go = submit_work(shell, inside, hf)
-        # Its grace is nothing: a drain is not a shutdown, and hands nothing back.
+        # With a grace of 0 a shutdown would release the run at once; a drain lets it finish.
         worker = shell.start("worker", "app:hf", HOLDFAST_SHUTDOWN_GRACE="0")
         wait_for(lambda: has_started(shell))
         [info] = hf.workers.list()
@@ -38,9 +38,9 @@ def test_a_drained_worker_process_finishes_its_runs_and_exits_with_0(shell: Shel
         later = inside("submit", "app:hf", "letters.greet", "name=Ada").stdout.strip()
         assert worker.poll() is None
         go.touch()
-        code, said = ended(worker)
+        code, stderr = ended(worker)
 
         assert code == 0
-        assert said.splitlines()[-1] == "drained on request; made 1 attempt"
+        assert stderr.splitlines()[-1] == "drained on request; made 1 attempt"
         assert (hf.get(run).state, hf.get(later).state) == ("succeeded", "queued")
         assert hf.workers.list() == []

@@ -131,7 +131,7 @@ READY, WAITING, LEASED, ENDED = run_id(50_000), run_id(150_000), run_id(200_500)
 
 
 def values(query: Query) -> dict[str, object]:
-    """Something for each parameter, as a worker in the middle of things would give it."""
+    """A realistic value for each parameter of a statement."""
     row = {
         "run_id": LEASED,
         "claim": 1,

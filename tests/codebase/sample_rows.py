@@ -1,6 +1,6 @@
-"""Sample rows: 100,000 and more, the same on PostgreSQL and on SQLite.
+"""Sample rows: up to 300,000 in a table, the same on PostgreSQL and on SQLite.
 
-{n} is the number's text, {id} the id made of it, {series} a table of numbers.
+{n} is a number as text, {id} the id made from it, {series} a table of the numbers.
 """
 
 from __future__ import annotations

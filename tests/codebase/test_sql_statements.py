@@ -21,14 +21,14 @@ from holdfast.store.queries import Query, Statement, sources, statements, transl
 SOURCE = Path(holdfast.__file__).parent
 FIRST_WORDS = {"select", "insert", "update", "delete", "with", "create"}
 
-# What an SQL statement begins with, and a sentence does not.
+# Matches the beginning of an SQL statement, but not of a sentence.
 PASTED = re.compile(
     r"\s*(select\s|insert\s+into\s|update\s+\S+\s+set\s|delete\s+from\s|(create|alter|drop)\s+"
     r"(table|index|unique|view|trigger|schema|database)\s|begin(\s+(immediate|transaction))?\s*;?$)",
     re.IGNORECASE,
 )
 
-# A schema's name can't be bound, and is no part of any statement's text.
+# The name of a schema can't be a parameter, so this statement is built in Python.
 ALLOWED = {("store/migrate.py", "create schema ")}
 
 
@@ -56,11 +56,11 @@ def _uses_in(path: Path) -> Iterator[Use]:
                 given = frozenset(keyword.arg for keyword in node.keywords if keyword.arg is not None)
                 yield Use(name, None if unpacked else given, f"{path.relative_to(SOURCE)}:{node.lineno}")
             case ast.Call(func=ast.Attribute(value=ast.Name(id="tx"), attr="run" | "all" | "one" | "put")):
-                raise AssertionError(f"{path}:{node.lineno}: a statement's name is written out where it is used")
+                raise AssertionError(f"{path}:{node.lineno}: write the name of the statement as a literal in the call")
 
 
 def used_by(dialect: str) -> set[str]:
-    """What the engine asks of every dialect, and what this one asks of itself."""
+    """The statements that the code outside the dialects uses, and those that this dialect uses."""
     own = f"store/dialects/{dialect}.py:"
     return {use.name for use in uses() if use.where.startswith(own) or "store/dialects/" not in use.where}
 
@@ -83,11 +83,11 @@ def test_every_call_passes_the_parameters_of_its_statement() -> None:
     assert [use for use in uses() if use.given is not None and use.given != known[use.name]] == []
 
 
-def test_each_name_heads_one_statement_in_lower_case() -> None:
+def test_each_text_is_one_statement_in_lower_case() -> None:
     wrong = []
     for one in statements():
         text = expand(bare_text(one), next(iter(one.dialects), "sqlite"))
-        words = re.sub(r"'[^']*'", "''", text)  # a text that is compared is as it is stored
+        words = re.sub(r"'[^']*'", "''", text)  # string literals keep the case of the stored values
         if words != words.lower() or ";" in text or text.split()[0] not in FIRST_WORDS:
             wrong.append(one.name)
     assert wrong == []
@@ -121,7 +121,7 @@ def test_no_common_text_is_replaced_by_every_dialect() -> None:
 def test_the_texts_of_a_statement_are_next_to_each_other() -> None:
     names = [(one.file, one.name) for one in statements()]
     assert [name for name, _ in groupby(names)] == list(dict.fromkeys(names))
-    assert len({name for _, name in names}) == len(set(names)), "a statement stands in two files"
+    assert len({name for _, name in names}) == len(set(names)), "a statement is in two files"
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -162,7 +162,7 @@ def test_every_file_begins_with_a_comment_about_its_subject() -> None:
 
 
 def test_every_header_is_spelt_correctly() -> None:
-    """It would be a comment, and its statement a part of the one before."""
+    """A misspelt header would be a comment, and its statement would become part of the one before."""
     texts = [path.read_text("utf-8") for path in sorted((SOURCE / "store" / "sql").glob("*.sql"))]
     headers = [line for text in texts for line in text.splitlines() if re.match(r"\s*--\s*name\b", line)]
     assert len(headers) == len(statements())

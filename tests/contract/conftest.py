@@ -25,7 +25,7 @@ _numbers = itertools.count()
 def blob_storage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Azurite]:
     found = azurite.program()
     if found is None:
-        pytest.skip("no Azurite: npm is not here or may not install it")
+        pytest.skip("no Azurite: it could not be installed here")
     with azurite.running(found, tmp_path_factory.mktemp("azurite")) as server:
         server.make_container("work")
         yield server

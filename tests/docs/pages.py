@@ -27,7 +27,7 @@ def blocks(page: Path, language: str) -> list[Block]:
 
 
 def script(page: Path) -> str:
-    """All Python of a page as one file, each line where it stands on the page."""
+    """All Python code of a page as one file, with the line numbers of the page."""
     lines: list[str] = []
     for block in blocks(page, "python"):
         lines += [""] * (block.line - 1 - len(lines)) + block.text.splitlines()
@@ -43,7 +43,7 @@ def table(page: Path, heading: str) -> list[list[str]]:
 
 
 def name(cell: str) -> str:
-    """What stands in backticks first."""
+    """The first text in backticks, or the whole cell."""
     found = re.match(r"`([^`]+)`", cell)
     return found[1] if found else cell
 

@@ -45,7 +45,7 @@ def test_the_python_blocks_of_a_page_run_in_order(page: Path, tmp_path: Path) ->
     ids=title,
 )
 def test_the_python_blocks_of_a_page_do_nothing_when_imported(page: Path, tmp_path: Path) -> None:
-    """As a worker or a run's own process imports it. The pages about tests are read by a test runner instead."""
+    """A worker or a run's own process imports them in this way. The pages about tests are for a test runner instead."""
     (tmp_path / "app.py").write_text(script(page))
     file = tmp_path / "importer.py"
     file.write_text(

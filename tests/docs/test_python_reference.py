@@ -57,7 +57,7 @@ CLASSES: dict[str, type] = NAMESPACES | {
         *(WorkerInfo, ActiveRun),
     )
 }
-# What only the engine's own rooms call.
+# Names that only the engine itself uses.
 INSIDE = {
     "Holdfast": "do read store start",
     "Job": "submission draft filled fills decode_arguments encode_result submit_by",
@@ -65,12 +65,12 @@ INSIDE = {
     "RunFilter": "plain fits tag_pattern paths",
     "SearchPage": "of whole",
 }
-# What an object is given when it is made, and its class does not show.
+# Attributes that are set when an object is created, so its class does not have them.
 GIVEN: dict[str, dict[str, str | None]] = {"Run": {"id": None}}
 
 
 def documented(heading: str) -> dict[str, str | None]:
-    """Each name of a table, and its parameters: None for what has none to call it with, … for: see elsewhere."""
+    """The names in a table with their parameters: None for an attribute, … if they are described elsewhere."""
     found: dict[str, str | None] = {}
     for row in table(PAGE, heading):
         for name, _, parameters in re.findall(r"`(\w+)(\(([^)]*)\))?`", row[0]):
@@ -82,7 +82,7 @@ def public(cls: type) -> Iterator[tuple[str, str | None]]:
     fields = {field.name for field in dataclasses.fields(cls)} if dataclasses.is_dataclass(cls) else set()
     inside = INSIDE.get(cls.__name__, "").split()
     if cls is Holdfast:
-        inside += [door.removeprefix("hf.") for door in NAMESPACES]
+        inside += [namespace.removeprefix("hf.") for namespace in NAMESPACES]
     for name in {*dir(cls), *fields}:
         if name.startswith("_") or name in inside:
             continue
@@ -107,10 +107,10 @@ def test_every_public_name_is_documented_with_its_parameters(heading: str) -> No
 
 def test_every_namespace_is_documented_and_named_in_the_help(tmp_path: Path) -> None:
     with Holdfast(f"sqlite:///{tmp_path / 'work.db'}") as hf:
-        for door, kind in NAMESPACES.items():
-            assert type(getattr(hf, door.removeprefix("hf."))) is kind
-    for door in NAMESPACES:
-        assert door in (inspect.getdoc(Holdfast) or ""), f"help(Holdfast) says nothing of {door}"
+        for namespace, kind in NAMESPACES.items():
+            assert type(getattr(hf, namespace.removeprefix("hf."))) is kind
+    for namespace in NAMESPACES:
+        assert namespace in (inspect.getdoc(Holdfast) or ""), f"help(Holdfast) does not mention {namespace}"
 
 
 def test_this_test_checks_every_class_that_a_page_describes() -> None:

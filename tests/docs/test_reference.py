@@ -154,7 +154,7 @@ def test_a_job_cannot_use_a_failure_type_of_the_engine() -> None:
 
 
 def failure_types() -> Iterator[str]:
-    """Every text that the code makes a Failed of, and what stands in the other endings' columns."""
+    """Every failure type in the code: from calls of `Failed`, and from returned tuples with a text in capitals."""
     for file in SOURCE.rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text("utf-8"))):
             match node:

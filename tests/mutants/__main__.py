@@ -1,13 +1,13 @@
 """Break each promise and see that a test turns red.
 
-make mutants                             go on where the last one stopped, for at most an hour
+make mutants                             continue where the last call stopped, for at most an hour
 python -m tests.mutants P2 J7            only the breaks of these promises
 python -m tests.mutants --minutes 20 --jobs 1
 python -m tests.mutants --again          forget what was tried before
 
-A break is applied to a copy of the project; then the tests that name the promise run until one of them fails. What was
-tried is kept in `.mutants/` until the break, its file or the file of the test that failed changes. How a whole round
-ended is noted in `docs/contracts.md`.
+A break is applied to a copy of the project; then the tests that name the promise run until one of them fails. Each
+verdict is kept in `.mutants/` until the break, its file or the file of the test that failed changes. The result of a
+complete round is written to `docs/contracts.md`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from tests.mutants.breaks import ROOT, Break, breaks
 KEPT = ROOT / ".mutants"
 STATE = KEPT / "state.json"
 COPIED = ("src", "apps", "system", "packages", "tests", "docs", "scripts", "bench", "examples")
-PATIENCE = 900.0  # seconds for the tests of one break; one that hangs has turned red
+PATIENCE = 900.0  # seconds for the tests of one break; tests that hang count as failed
 PYTEST = ["pytest", "-q", "-x", "-n", "0", "-rfE", "--tb=no", "-p", "no:cacheprovider", "-p", "tests.mutants.plugin"]
 FAILED = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - |$)", re.MULTILINE)
 
@@ -48,7 +48,7 @@ class Verdict:
     seconds: float
     on: str
     digest: str
-    """Of what it depends on: if a test failed, of that test's file; else of all tests that name the promise."""
+    """Of the break, its file, and the file of the test that failed, or else all test files that name the promise."""
 
     def holds(self, one: Break, tests: list[str]) -> bool:
         return self.digest == one.digest(_judges(self.state, self.by, tests))
@@ -59,7 +59,7 @@ def _judges(state: str, by: str, tests: list[str]) -> list[str]:
 
 
 class Known:
-    """What was tried before, in a file."""
+    """The verdicts of earlier calls, kept in a file."""
 
     def __init__(self, *, again: bool) -> None:
         self._lock = threading.Lock()
@@ -110,13 +110,13 @@ class Copy:
         return Verdict(state, by, round(time.monotonic() - started, 1), f"{datetime.now(UTC):%Y-%m-%d}", digest)
 
     def _write(self, file: Path, text: str) -> None:
-        """With a time of its own: compiled Python is known by the size and the second of its source."""
+        """Write with a new time: Python detects stale bytecode by the size of its source and the time in seconds."""
         file.write_text(text, "utf-8")
         self._changes += 1
         os.utime(file, (self._changes, self._changes))
 
     def _run(self, one: Break, tests: list[str]) -> tuple[int | None, str]:
-        """How pytest ended, None if it had to be ended, and what it said."""
+        """Run the tests; return the exit code of pytest, or None if it took too long, and its output."""
         process = subprocess.Popen(
             [sys.executable, "-m", *PYTEST, "--promise", one.promise, *tests],
             cwd=self._folder,
@@ -163,7 +163,7 @@ def main() -> int:
         finally:
             copies.put(copy)
         verdicts[one] = verdict
-        if verdict.state != "invalid":  # it may come right by itself, as when a server did not start
+        if verdict.state != "invalid":  # try it again next time: perhaps only a server did not start
             known.put(one, verdict)
         print(
             f"{verdict.state:8} {verdict.seconds:6.1f} s  {one}  {verdict.by if verdict.state == 'killed' else ''}",
@@ -199,8 +199,8 @@ def _report(chosen: list[Break], verdicts: dict[Break, Verdict | None], *, whole
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__.splitlines()[0])
     parser.add_argument("promises", nargs="*", help="their numbers; all if none is given")
-    parser.add_argument("--minutes", type=float, default=55, help="begin no break after so many minutes")
-    parser.add_argument("--jobs", type=int, default=2, help="so many breaks at once")
+    parser.add_argument("--minutes", type=float, default=55, help="start no break after this many minutes")
+    parser.add_argument("--jobs", type=int, default=2, help="how many breaks to try at once")
     parser.add_argument("--again", action="store_true", help="forget what was tried before")
     return parser.parse_args()
 

@@ -1,7 +1,7 @@
 """Breaks: for each promise, the most obvious ways to break the code that keeps it.
 
-`promises.toml` has one table for each break. The text `find` stands once in `file`, or in one `statement` of a file of
-SQL, named as its header names it: `take_ready (sqlite)`. `put` takes its place.
+`promises.toml` has one table for each break. The text `find` occurs exactly once in `file`, or in one `statement` of
+an SQL file, named as in its header: `take_ready (sqlite)`. `put` replaces it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Break:
         """The text of the file with the break in it."""
         before, part, after = ("", text, "") if self.statement is None else self._split(text, self.statement)
         if part.count(self.find) != 1:
-            raise ValueError(f"{self}: the text to find stands {part.count(self.find)} times there, not once")
+            raise ValueError(f"{self}: `find` occurs {part.count(self.find)} times there, not once")
         return f"{before}{part.replace(self.find, self.put)}{after}"
 
     def _split(self, text: str, statement: str) -> tuple[str, str, str]:
@@ -53,7 +53,7 @@ class Break:
         return sorted({proof.file for proof in proofs if proof.number == self.promise})
 
     def digest(self, tests: Iterable[str], *, root: Path = ROOT) -> str:
-        """Another one whenever the break, its file or one of these test files changes."""
+        """A digest that changes whenever the break, its file or one of these test files changes."""
         digest = hashlib.sha256(repr(self).encode())
         for name in (self.file, *tests):
             digest.update((root / name).read_bytes() if (root / name).exists() else b"gone")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-# Where a broken promise shows soonest comes first; a browser or a killed process takes longer.
+# The folders whose tests fail soonest come first; tests with a browser or killed processes take longer.
 ORDER = ("unit", "contract", "cli", "web", "codebase", "docs", "apps", "simulation", "process", "browser")
 
 

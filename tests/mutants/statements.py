@@ -1,7 +1,7 @@
 """Break a statement on purpose: a scenario that passes with the statement as it is must then fail.
 
-The text comes from the statement as it is written, in the words of each dialect. A condition that is not found fails
-the test, so a statement can't change and silently escape. SQL Server's statements are written in other words and are
+The broken text is made from the text of the statement in each dialect. A condition that is not found fails
+the test, so a statement can't change and silently escape. SQL Server's statements are written differently and are
 not broken here.
 """
 
@@ -39,7 +39,7 @@ def always_true(match: re.Match[str]) -> str:
 def broken(dialect: str, statement: str, condition: str, instead: Instead = always_true) -> dict[str, str]:
     """The statement's name and its text with every match of the condition replaced."""
     text, count = re.subn(condition, instead, sources(dialect)[statement], flags=re.MULTILINE)
-    assert count, f"{statement} ({dialect}) has no {condition!r} any more: break what it has now"
+    assert count, f"{statement} ({dialect}) no longer has {condition!r}; change the condition of the mutant"
     return {statement: text}
 
 

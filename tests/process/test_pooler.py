@@ -28,7 +28,7 @@ def pgbouncer() -> str:
             subprocess.run(command, check=False, stdin=subprocess.DEVNULL, capture_output=True, timeout=300)
         found = shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin")
     if found is None:
-        pytest.skip("no PgBouncer: it is not installed and may not be installed here")
+        pytest.skip("no PgBouncer: it is not installed and can't be installed here")
     return found
 
 

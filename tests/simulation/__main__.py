@@ -16,7 +16,9 @@ from tests.simulation.world import SMALLER, World
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.simulation")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--count", type=int, default=1, help="so many seeds, from --seed on")
+    parser.add_argument(
+        "--count", type=int, default=1, help="how many histories to run, with consecutive seeds from --seed"
+    )
     parser.add_argument("--postgres", action="store_true")
     parser.add_argument("--verbose", action="store_true", help="print every move")
     given = parser.parse_args()
@@ -26,14 +28,14 @@ def main() -> int:
         for seed in range(given.seed, given.seed + given.count):
             with database(seed) as opened:
                 odds = SMALLER if given.postgres else None
-                world = World(seed, opened, odds=odds, say=given.verbose)
+                world = World(seed, opened, odds=odds, verbose=given.verbose)
                 failure = world.run()
             if failure is not None:
                 failures += 1
                 print(failure)
             elif given.count == 1:
-                print(f"seed {seed} is good: {world.count} moves, {world.commits} commits")
-    print(f"{given.count} seeds, {failures} bad, {time.monotonic() - started:.1f} s")
+                print(f"seed {seed}: no violation; {world.count} moves, {world.commits} commits")
+    print(f"{given.count} histories, {failures} with a violation, {time.monotonic() - started:.1f} s")
     return 1 if failures else 0
 
 

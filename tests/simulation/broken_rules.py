@@ -8,9 +8,9 @@ from tests.simulation.world import Odds, World
 
 SEEDS = 40
 PLAIN = Odds(features=0)
-"""The rules of runs, keys and needs show themselves best where there is nothing else."""
+"""Without other features, violations of the rules of runs, keys and dependencies show soonest."""
 SETTLING = Odds(features=0, clock_step=0, settle_for=150)
-"""For what is found because it never ends: a clock that does not jump back need not be waited for."""
+"""For violations that show as a run that never ends: without clock jumps, less time to settle is enough."""
 FEATURES = Odds(clock_step=0, settle_for=150)
 Patch = pytest.MonkeyPatch
 
@@ -18,7 +18,7 @@ Patch = pytest.MonkeyPatch
 def found(
     odds: Odds | None = None, *, replaced: dict[str, str] | None = None, seeds: int = SEEDS, first: int = 1
 ) -> str | None:
-    """The first thing that goes wrong in so many histories; `first` is a seed that was seen to show it."""
+    """The first problem in `seeds` histories, or None; `first` is a seed that is known to show it."""
     for seed in range(first, first + seeds):
         with sqlite_database(replaced) as database:
             failure = World(seed, database, odds=odds or PLAIN).run()

@@ -1,4 +1,4 @@
-"""The world is imported as `tests.simulation`, by pytest as by `python -m tests.simulation`."""
+"""Make `tests.simulation` importable in pytest, as it is for `python -m tests.simulation`."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Databases for a world: a SQLite file, or tables of their own in a PostgreSQL; and how the oracle reads them."""
+"""Databases for a world, a SQLite file or separate tables in PostgreSQL, and how the oracle reads them."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ class Database(Protocol):
     replaced: dict[str, str]
 
     def engine(self, clock: Clock, ids: Ids) -> Holdfast:
-        """A Holdfast of a new process."""
+        """Return the Holdfast of a new process."""
         ...
 
     def connection(self, hf: Holdfast) -> Any:
-        """A caller's own connection, in a transaction of its own."""
+        """Return a caller's own connection, with an open transaction."""
         ...
 
     def rows(self, *statements: str) -> list[list[tuple[Any, ...]]]:
-        """What the oracle asks; tables are written `holdfast_…`."""
+        """Execute the queries of the oracle, in which the names of tables begin with `holdfast_`."""
         ...
 
     def stamp(self) -> object:
-        """Another one after every commit that wrote something."""
+        """A value that changes after every commit that wrote something."""
         ...
 
     def instant(self, value: Any) -> datetime | None: ...
@@ -83,7 +83,7 @@ class SqliteDatabase:
 
 @cache
 def _migrated() -> bytes:
-    """An empty database with its tables, made once."""
+    """The file of a database with empty tables, created only once."""
     with tempfile.TemporaryDirectory(prefix="holdfast-simulation-") as folder:
         file = Path(folder) / "work.db"
         with Holdfast(f"sqlite:///{file}", synchronous="normal") as hf:
@@ -93,7 +93,7 @@ def _migrated() -> bytes:
 
 @dataclass
 class PostgresDatabase:
-    """The server's clock is the world's: its own is asked nowhere."""
+    """The world's clock replaces the server's own, which is never read."""
 
     url: str
     prefix: str
@@ -147,7 +147,7 @@ class PostgresDatabase:
 
 @contextlib.contextmanager
 def sqlite_database(replaced: dict[str, str] | None = None) -> Iterator[SqliteDatabase]:
-    """A file in memory where the system has such a place."""
+    """A SQLite database, in memory if the system has /dev/shm."""
     memory = Path("/dev/shm")
     folder = Path(tempfile.mkdtemp(prefix="holdfast-simulation-", dir=memory if memory.is_dir() else None))
     try:

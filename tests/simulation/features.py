@@ -1,4 +1,4 @@
-"""Features of a world: builds that many need, runs with children, pipelines, a narrow queue, a rate, single runs."""
+"""The features that a world uses: shared builds, children, pipelines, a limited queue, a rate, and unique runs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from holdfast import Context, Job, QueueFull, Retry
 if TYPE_CHECKING:
     from tests.simulation.processes import Process
 
-NARROW, CAPACITY, PLACES = "narrow", 4, 2
+NARROW, CAPACITY, CONCURRENCY = "narrow", 4, 2
 RATE, STARTS, PERIOD = "3/20s", 3, timedelta(seconds=20)
 PATIENT: dict[str, Any] = {
     "max_attempts": 3,
@@ -21,12 +21,12 @@ PATIENT: dict[str, Any] = {
 
 
 class Features:
-    """The jobs of one process, beside its plain work, and what its clients ask of them."""
+    """The jobs of one process that use more features than its job `work`, and functions that submit them."""
 
     def __init__(self, process: Process) -> None:
         self._process, self._world = process, process.world
         hf = process.hf
-        hf.queue(NARROW, max_queued=CAPACITY, concurrency=PLACES)
+        hf.queue(NARROW, max_queued=CAPACITY, concurrency=CONCURRENCY)
         self.made: Any = hf.build(name="made", timeout=60)(self._make)
         self.parent: Job[..., Any] = hf.job(name="parent", **PATIENT | {"max_attempts": 1})(self._gather)
         self.child: Job[..., Any] = hf.job(name="child", **PATIENT)(self._child)
@@ -36,10 +36,10 @@ class Features:
         piece = self.line.stage(after=split, each="segment", **PATIENT)(self._piece)
         self.line.stage(after=piece, **PATIENT)(self._join)
 
-    # What clients ask
+    # Called by clients
 
     def request(self, options: dict[str, Any]) -> list[str]:
-        """Work that needs a build, which others need too."""
+        """Submit a run of `work` that depends on a shared build."""
         request = self.made.request(name="m", fingerprint=self._world.random.choice(["one", "two"]))
         after = dict(options.pop("depends_on", {})) | {request: True}
         return [self._process.job.using(**options, depends_on=after).submit(number=1).id]
@@ -54,7 +54,7 @@ class Features:
         try:
             return [self._process.job.using(**options | {"queue": NARROW}).submit(number=2).id]
         except QueueFull:
-            self._world.note("the narrow queue is full")
+            self._world.note("the limited queue is full")
             return []
 
     def starts(self, options: dict[str, Any]) -> list[str]:
@@ -70,7 +70,7 @@ class Features:
         self._world.oracle.expects(run_id, count)
         return [run_id]
 
-    # What workers do
+    # Executed by workers
 
     def _make(self, name: str, fingerprint: str) -> str:
         self._process.pass_time()
@@ -79,7 +79,7 @@ class Features:
 
     def _gather(self, ctx: Context, count: int) -> int:
         children = [ctx.submit_child(self.child, number=number) for number in range(count)]
-        self._process.maybe_fail(0.15)  # some of them have no parent any more who waits for them
+        self._process.maybe_fail(0.15)  # then no parent waits for its children
         return len(ctx.gather(*children, return_exceptions=True))
 
     def _child(self, number: int) -> int:

@@ -1,4 +1,4 @@
-"""Processes of a world: workers that execute made-up work, and clients that submit and cancel it."""
+"""Processes of a world: workers that execute simulated work, and clients that submit and cancel it."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ KEYS = ["alpha", "beta", "gamma"]
 TROUBLE = (StoreBusy, StoreUnavailable)
 
 
-class Border(Faults):
-    """Every transaction of a process begins and ends where the world can see it."""
+class BoundaryFaults(Faults):
+    """Calls the world before every transaction of a process and after its commit; the world may cause a fault."""
 
     def __init__(self, process: Process) -> None:
         self._process = process
         super().__init__(process.hf)
 
     def before(self, *, write: bool) -> Fault | None:
-        return self._process.world.border(write=write)
+        return self._process.world.before_transaction(write=write)
 
     def after(self, *, write: bool) -> None:
         if write:
@@ -40,7 +40,7 @@ class Border(Faults):
 
 
 class HostIds(Ids):
-    """Ids of a host of this world: nothing in them is of the machine that it is simulated on, not even the pid."""
+    """Ids of a simulated host: they contain nothing of the real machine, not even the pid."""
 
     def __init__(self, process: str, *, seed: int) -> None:
         super().__init__(seed=seed)
@@ -51,7 +51,7 @@ class HostIds(Ids):
 
 
 class Process:
-    """One process: its own engine, its own clock, its own threads."""
+    """One process with its own engine, clock and threads."""
 
     hf: Holdfast
 
@@ -62,17 +62,19 @@ class Process:
         self.dead = False
         self.paused_until: float | None = None
         self.blocked_until = 0.0
-        self.stunned = False
-        """It was paused, and its watch has stopped nothing since: it lets the heartbeat ask first. The guardian would
-        have killed a worker's own process; here the worker is inside an application, which is never killed."""
-        self.waking = 0
-        """How many moves its threads make before its watch looks."""
+        self.just_resumed = False
+        """True from the end of a pause until its watch checks leases again: the heartbeat may renew them first.
+
+        A guardian would have killed `holdfast worker`; this worker is inside an application, which is never killed.
+        """
+        self.watch_delay = 0
+        """How many moves its threads make before its watch has priority again."""
         self.hf = world.database.engine(HostClock(world), HostIds(name, seed=world.random.getrandbits(32)))
         self.job: Job[..., Any] = self.hf.job(name="work")(self.work)
         self.features = Features(self)
-        Border(self)
+        BoundaryFaults(self)
         on_commit = self.hf.store.on_commit
-        self.hf.store.on_commit = lambda names, ended: None if world.ring_is_lost() else on_commit(names, ended)
+        self.hf.store.on_commit = lambda names, ended: None if world.notification_is_lost() else on_commit(names, ended)
 
     @property
     def now(self) -> datetime:
@@ -90,15 +92,15 @@ class Process:
     def maybe_fail(self, chance: float) -> None:
         raise AssertionError("a client does no work")
 
-    def judges_leases(self) -> bool:
-        """Whether its watch stops the work of a lease that has run out."""
+    def checks_leases(self) -> bool:
+        """Whether its watch now stops the runs whose leases have expired."""
         return True
 
     def die(self) -> None:
-        """Gone from one moment to the next; the operating system closes its connections."""
+        """End at once, as if killed; the operating system closes its connections."""
         if not self.dead:
             self.dead = True
-            self.world.forget(self)
+            self.world.remove_threads(self)
             with contextlib.suppress(Exception):
                 self.hf._store.close()
 
@@ -108,8 +110,8 @@ class WorkerProcess(Process):
         super().__init__(world, name)
         self.worker: Worker | None = None
         self.leaving = False
-        self.begun: set[tuple[str, int]] = set()
-        self.ever: set[tuple[str, int]] = set()
+        self.executing_now: set[tuple[str, int]] = set()
+        self.ever_executed: set[tuple[str, int]] = set()
 
     def main(self) -> None:
         worker = self.hf.worker(queues=["default", "builds", NARROW], concurrency=self.world.odds.concurrency)
@@ -122,40 +124,40 @@ class WorkerProcess(Process):
         self.worker = worker
 
     def leave(self) -> None:
-        """An orderly shutdown."""
+        """Shut down in an orderly way."""
         self.leaving = True
         self.world.spawn(self._stop, name="stop", process=self)
 
     def executing(self) -> list[tuple[str, int, tuple[str, int] | None]]:
-        """What this process really does at this moment: run, attempt, and the hold of its key."""
-        if self.worker is None or self.dead or self.paused_until is not None or self.stunned:
+        """What this process executes now: run, claim, and key lock."""
+        if self.worker is None or self.dead or self.paused_until is not None or self.just_resumed:
             return []
         return [
-            (running.lease.run_id, running.lease.claim, _hold(running.lease.entry))
+            (running.lease.run_id, running.lease.claim, _key_lock(running.lease.entry))
             for running in self.worker.in_flight.all()
-            if not running.ended and (running.lease.run_id, running.lease.claim) in self.begun
+            if not running.ended and (running.lease.run_id, running.lease.claim) in self.executing_now
         ]
 
-    def judges_leases(self) -> bool:
+    def checks_leases(self) -> bool:
         return self.worker is None or self.worker._deadlines._check_leases_from <= self.hf.clock.elapsed()
 
-    def given_up(self, places: Mapping[str, Place]) -> list[str]:
-        """Runs whose lease is still ours, and whose work we have stopped, begun or not."""
+    def abandoned(self, places: Mapping[str, Place]) -> list[str]:
+        """Runs that this worker has given up, or never began to execute, although it still holds their leases."""
         if self.worker is None:
             return []
-        in_hand = {(running.lease.run_id, running.lease.claim) for running in self.worker.in_flight.all()}
+        in_flight = {(running.lease.run_id, running.lease.claim) for running in self.worker.in_flight.all()}
         return [
             run_id
             for run_id, place in places.items()
             if place.holder == self.worker.id
-            and (run_id, place.claim) in self.ever | self.worker._loop.completer.lost
-            and (run_id, place.claim) not in in_hand
+            and (run_id, place.claim) in self.ever_executed | self.worker._loop.completer.lost
+            and (run_id, place.claim) not in in_flight
         ]
 
     def work(self, ctx: Context, number: int) -> dict[str, int]:
         world, chance = self.world, self.world.random
-        self.begun.add((ctx.run.id, ctx.run.claim))
-        self.ever.add((ctx.run.id, ctx.run.claim))
+        self.executing_now.add((ctx.run.id, ctx.run.claim))
+        self.ever_executed.add((ctx.run.id, ctx.run.claim))
         world.oracle.started(ctx.run.id, ctx.run.claim)
         try:
             for step in range(chance.choice([0, 1, 1, 2])):
@@ -163,13 +165,13 @@ class WorkerProcess(Process):
                 ctx.progress(step)
             world.sleep(self._long())
             match chance.random():
-                case luck if luck < 0.15:
+                case value if value < 0.15:
                     raise ValueError("the work failed")
-                case luck if luck < 0.2:
+                case value if value < 0.2:
                     raise TryAgain("later", after=timedelta(seconds=chance.choice([0, 1, 10])))
             return {"number": number}
         finally:
-            self.begun.discard((ctx.run.id, ctx.run.claim))
+            self.executing_now.discard((ctx.run.id, ctx.run.claim))
 
     def pass_time(self) -> None:
         self.world.sleep(self._long())
@@ -198,7 +200,7 @@ class WorkerProcess(Process):
         self.die()
 
 
-def _hold(entry: QueueEntry) -> tuple[str, int] | None:
+def _key_lock(entry: QueueEntry) -> tuple[str, int] | None:
     return None if entry.key is None else (entry.key, entry.key_number)
 
 
@@ -208,7 +210,9 @@ class Client(Process):
         for _ in range(self.world.odds.operations):
             self.world.sleep(self.world.random.uniform(0, 5))
             operation = self.world.random.choice(
-                [self._one] * 2 + [self._many, self._joined, self._cancel] + [self._feature] * self.world.odds.features
+                [self._one] * 2
+                + [self._many, self._in_caller_transaction, self._cancel]
+                + [self._feature] * self.world.odds.features
             )
             with contextlib.suppress(StoreUnavailable):
                 self._until_not_busy(operation)
@@ -230,12 +234,12 @@ class Client(Process):
             number = chance.randrange(3)
             idempotency_key = f"only-{number}"
         if chance.random() < 0.03 and oracle.rolled_back:
-            self._unknown_need(options)
+            self._unknown_dependency(options)
             return
-        asked = self.world.elapsed
+        submitted_at = self.world.elapsed
         run = self.job.using(**options, idempotency_key=idempotency_key).submit(number=number)
         if "delay" in options and idempotency_key is None and self.world.offset == self._offset:
-            oracle.not_before(run.id, asked + options["delay"])
+            oracle.not_before(run.id, submitted_at + options["delay"])
         self.world.note(f"submitted {oracle.name(run.id)}")
         oracle.accepted(run.id, idempotency_key)
 
@@ -254,15 +258,15 @@ class Client(Process):
         for run in runs:
             self.world.oracle.accepted(run.id, None)
 
-    def _joined(self) -> None:
-        """Submit inside a transaction of our own, which may be rolled back, or end with this process."""
+    def _in_caller_transaction(self) -> None:
+        """Submit in a caller transaction, which may be committed, rolled back, or lost with this process."""
         world, oracle = self.world, self.world.oracle
         if world.blocked(self):
             return
         try:
             connection = world.database.connection(self.hf)
         except Exception:
-            return  # someone else's transaction has the file
+            return  # another transaction has locked the database
         try:
             options = self._options()
             if world.odds.features and world.random.random() < 0.3:
@@ -290,12 +294,12 @@ class Client(Process):
         if not known:
             return
         run_id = self.world.random.choice(known[-3:] if self.world.random.random() < 0.7 else known)
-        self.world.note(f"cancels {oracle.name(run_id)}")
+        self.world.note(f"cancelling {oracle.name(run_id)}")
         with contextlib.suppress(RunNotFound):
             state = self.hf.cancel(run_id)
             oracle.cancelled(run_id, state)
 
-    def _unknown_need(self, options: dict[str, Any]) -> None:
+    def _unknown_dependency(self, options: dict[str, Any]) -> None:
         options["depends_on"] = {sorted(self.world.oracle.rolled_back)[0]: False}
         try:
             self.job.using(**options).submit(number=0)
@@ -303,7 +307,7 @@ class Client(Process):
             return
         except HoldfastError:
             raise
-        self.world.oracle.alarm("a need on a run that does not exist was accepted")
+        self.world.oracle.alarm("a dependency on a run that does not exist was accepted")
 
     def _options(self) -> dict[str, Any]:
         chance = self.world.random
@@ -327,6 +331,6 @@ class Client(Process):
             options["delay"] = chance.choice([0.5, 3, 15])
         known = self.world.oracle.known()
         if known and chance.random() < 0.3:
-            needed = chance.sample(known[-6:], k=min(len(known[-6:]), chance.choice([1, 1, 2, 3])))
-            options["depends_on"] = {run_id: chance.random() < 0.4 for run_id in needed}
+            depends_on = chance.sample(known[-6:], k=min(len(known[-6:]), chance.choice([1, 1, 2, 3])))
+            options["depends_on"] = {run_id: chance.random() < 0.4 for run_id in depends_on}
         return options

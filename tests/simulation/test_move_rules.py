@@ -1,15 +1,17 @@
-"""Undo each rule of the protocol that shows itself at the borders of transactions: the simulation must find it.
+"""Break the rules for moves, keys and notifications one by one; the simulation must find the violation.
 
-A rule is undone by replacing one function or one statement; within so many seeds at least one history must go wrong.
-Here are the rules of moves, keys and wake-ups; those of ends and clocks are in `test_ending_rules`. Where a rule is
-about what two open transactions do to each other, PostgreSQL shows it, in `test_transaction_rules`.
+Each test replaces one function or one statement; then at least one of a number of histories must violate a rule.
+`test_ending_rules` has the rules for outcomes, takeover and clocks. `test_transaction_rules` has those for two open
+transactions, on PostgreSQL.
 
-Not here, because nothing can be undone in this design: 5 (outcome and hold change in one transaction: one verb does
-both), 10 (a deferred SQLite transaction: `test_caller_transaction`), 16 (a build is replaced by compare-and-swap: two
-open transactions again, as in `test_run_mutations`), 18 (capacity is counted under a lock: the same), 25 (retention: a
-history is too short for it), 20 (`solo` and `exclusive` are locks of the operating system and of a row:
-`test_takeover`), 22 (the order of tables: deadlocks need two open transactions, as in rule 21), 23 (no foreign keys: a
-matter of bytes), 24 (a floor for claims: a matter of speed).
+Some rules have no test here:
+
+- One function writes an outcome and releases its key lock, so one can't happen without the other.
+- `test_caller_transaction` covers deferred SQLite transactions.
+- `test_run_mutations` covers builds that are replaced by two open transactions, and the lock for a queue's capacity.
+- `test_takeover` covers `solo` and `exclusive`.
+- The order in which tables are locked needs two open transactions; a wrong order causes deadlocks.
+- A history is too short for retention.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ from holdfast.values.policies import Policy
 
 
 def slow(verb: Callable[[Transaction, list[Any]], int], statement: str) -> Callable[..., int]:
-    """A promoter that acts on what an earlier transaction saw."""
+    """Return a promotion that acts on the rows that an earlier transaction read."""
     seen: list[Any] = []
 
     def act(tx: Transaction, *, limit: int) -> int:
@@ -47,7 +49,7 @@ def slow(verb: Callable[[Transaction, list[Any]], int], statement: str) -> Calla
     return act
 
 
-def move_what_the_delete_returned(tx: Transaction, rows: list[Any]) -> int:
+def move_rows_that_the_delete_returned(tx: Transaction, rows: list[Any]) -> int:
     still_due = {row["run_id"] for row in tx.all("find_due", now=tx.now, limit=1000)}
     rows = [row for row in rows if row["run_id"] in still_due]
     keyless = [row["run_id"] for row in rows if row["run_key"] is None]
@@ -61,56 +63,56 @@ def move_what_the_delete_returned(tx: Transaction, rows: list[Any]) -> int:
     return len(rows)
 
 
-def move_what_was_seen(tx: Transaction, rows: list[Any]) -> int:
+def move_rows_that_were_read(tx: Transaction, rows: list[Any]) -> int:
     for row in rows:
         if row["run_key"] is None:
             take_waiting(tx, [row["run_id"]])
             ready.put(tx, [QueueEntry(run_id=row["run_id"], job="work", queue="default", rank=0, key=None)])
-    return move_what_the_delete_returned(tx, [row for row in rows if row["run_key"] is not None])
+    return move_rows_that_the_delete_returned(tx, [row for row in rows if row["run_key"] is not None])
 
 
 SLOW_WORLD = Odds(features=0, crash=0, pause=0, clock_step=0, shutdown=0)
 
 
-def test_rule_1_a_slow_promoter_does_no_harm_if_it_moves_what_its_delete_returned(monkeypatch: Patch) -> None:
-    monkeypatch.setattr(promote, "due", slow(move_what_the_delete_returned, "find_due"))
+def test_a_slow_orchestrator_does_no_harm_if_it_moves_only_rows_that_its_delete_returned(monkeypatch: Patch) -> None:
+    monkeypatch.setattr(promote, "due", slow(move_rows_that_the_delete_returned, "find_due"))
     assert found(SLOW_WORLD, seeds=5) is None
 
 
-def test_rule_1_undone_a_run_is_in_two_places(monkeypatch: Patch) -> None:
-    monkeypatch.setattr(promote, "due", slow(move_what_was_seen, "find_due"))
+def test_the_oracle_finds_a_run_in_two_places(monkeypatch: Patch) -> None:
+    monkeypatch.setattr(promote, "due", slow(move_rows_that_were_read, "find_due"))
     assert found(SLOW_WORLD) is not None
 
 
-def slow_at_needs(met: Callable[[Transaction, list[Any]], object]) -> Callable[..., None]:
-    """An orchestrator that acts on the needs that an earlier transaction saw."""
+def slow_dependency_check(met: Callable[[Transaction, list[Any]], object]) -> Callable[..., None]:
+    """Return a check of dependencies that acts on the rows that an earlier transaction read."""
     seen: list[Any] = []
 
-    def needs_after(tx: Transaction, cursor: tuple[str, str], *, limit: int) -> None:
+    def dependencies_after(tx: Transaction, cursor: tuple[str, str], *, limit: int) -> None:
         rows = tx.all("find_dependencies_after", depends_on="", run_id="", limit=limit)
         earlier, seen[:] = list(seen), [row for row in rows if row["state"] is not None]
         met(tx, earlier)
 
-    return needs_after
+    return dependencies_after
 
 
-def count_what_was_seen(tx: Transaction, met: list[Any]) -> None:
+def count_rows_that_were_read(tx: Transaction, met: list[Any]) -> None:
     tx.all("delete_dependencies", rows=[{"depends_on": row["depends_on"], "run_id": row["run_id"]} for row in met])
     promote.subtract_dependencies(tx, Counter(row["run_id"] for row in met), bad={})
 
 
-def test_rule_2_a_slow_orchestrator_does_no_harm_if_it_counts_what_its_delete_returned(monkeypatch: Patch) -> None:
-    monkeypatch.setattr(promote, "dependencies_after", slow_at_needs(promote._remove_met))
+def test_a_slow_orchestrator_does_no_harm_if_it_counts_only_rows_that_its_delete_returned(monkeypatch: Patch) -> None:
+    monkeypatch.setattr(promote, "dependencies_after", slow_dependency_check(promote._remove_met))
     assert found(SLOW_WORLD, seeds=5) is None
 
 
-def test_rule_2_undone_dependencies_are_miscounted(monkeypatch: Patch) -> None:
-    """Counting what was seen, not what the DELETE returned: two orchestrators subtract the same need."""
-    monkeypatch.setattr(promote, "dependencies_after", slow_at_needs(count_what_was_seen))
-    assert "needs say" in (found(SLOW_WORLD) or "")
+def test_the_oracle_finds_miscounted_dependencies(monkeypatch: Patch) -> None:
+    """Broken: rows that were read are counted, not those that DELETE returned, so two orchestrators count one twice."""
+    monkeypatch.setattr(promote, "dependencies_after", slow_dependency_check(count_rows_that_were_read))
+    assert "dependencies left are" in (found(SLOW_WORLD) or "")
 
 
-def test_rule_3_undone_a_delayed_run_is_ready_before_its_time(monkeypatch: Patch) -> None:
+def test_the_oracle_finds_a_delayed_run_that_is_ready_before_its_time(monkeypatch: Patch) -> None:
     place = place_runs
     monkeypatch.setattr(
         submit, "place_runs", lambda tx, these, **more: place(tx, [replace(s, due_at=None) for s in these], **more)
@@ -118,17 +120,17 @@ def test_rule_3_undone_a_delayed_run_is_ready_before_its_time(monkeypatch: Patch
     assert "before its time" in (found() or "")
 
 
-def test_rule_4_undone_a_worker_claims_more_than_its_concurrency(monkeypatch: Patch) -> None:
+def test_the_oracle_finds_a_worker_that_claims_more_than_its_concurrency(monkeypatch: Patch) -> None:
     claim = claim_runs
 
     def greedy(tx: Transaction, queues: Sequence[str], *, limit: int, **given: Any) -> list[ClaimedRun]:
         return claim(tx, queues, limit=limit + 3, **given)
 
     monkeypatch.setattr("holdfast.worker.loop.claim_runs", greedy)
-    assert "places" in (found() or "")
+    assert "more than its concurrency" in (found() or "")
 
 
-def test_rule_4_undone_a_claim_number_is_used_again(monkeypatch: Patch) -> None:
+def test_the_oracle_finds_a_claim_number_that_is_used_again(monkeypatch: Patch) -> None:
     put = ready.put
     monkeypatch.setattr(
         ready, "put", lambda tx, entries: put(tx, [t.changed(claim=max(0, t.claim - 1)) for t in entries])
@@ -139,30 +141,30 @@ def test_rule_4_undone_a_claim_number_is_used_again(monkeypatch: Patch) -> None:
 # Keys
 
 
-def test_rule_6_undone_a_deleted_key_lock_strands_its_waiting_runs() -> None:
+def test_the_oracle_finds_runs_that_wait_forever_for_a_deleted_key_lock() -> None:
     deleting = broken("sqlite", "open_key_locks", r"update (holdfast_key_locks\s+)set run_id = null", r"delete from \1")
     assert found(SETTLING, replaced=deleting) is not None
 
 
-def test_rule_6_undone_a_submission_that_ignores_waiting_runs_overtakes_them() -> None:
-    blind = broken("sqlite", "take_key_locks", "where not exists", "where true or exists")
+def test_the_oracle_finds_a_submission_that_overtakes_waiting_runs_of_its_key() -> None:
+    ignoring_waiting_runs = broken("sqlite", "take_key_locks", "where not exists", "where true or exists")
     crowded = Odds(features=0, clients=4, operations=12)
-    assert "overtook" in (found(crowded, replaced=blind, first=18) or "")
+    assert "overtook" in (found(crowded, replaced=ignoring_waiting_runs, first=18) or "")
 
 
-def test_rule_7_undone_a_younger_run_gets_the_key_before_the_oldest_due_one() -> None:
+def test_the_oracle_finds_a_key_given_to_a_younger_run_before_the_oldest_due_one() -> None:
     youngest = broken("sqlite", "find_turns", r"min\(", "max(")
     assert "overtook" in (found(replaced=youngest, first=14) or "")
 
 
-def test_rule_7_undone_a_run_that_has_just_become_due_is_overtaken() -> None:
-    """Due is who is due by the clock, whether an orchestrator has noticed it or not."""
+def test_the_oracle_finds_a_run_that_is_overtaken_just_after_it_became_due() -> None:
+    """Broken: a run counts as due only after an orchestrator has noticed it, not as soon as its time has come."""
     noticed_only = broken("sqlite", "find_turns", r"w\.due_at <= :now", r"(\g<0> and 1 = 0)")
     busy = Odds(features=0, clients=3, operations=12, stall=0.05, crash=0.01)
     assert "overtook" in (found(busy, replaced=noticed_only) or "")
 
 
-def test_rule_7_undone_a_strict_run_loses_its_key_with_its_worker(monkeypatch: Patch) -> None:
+def test_the_oracle_finds_a_strict_run_that_loses_its_key_with_its_worker(monkeypatch: Patch) -> None:
     decide = recover.decide
 
     def lax(tx: Transaction, lease: Lease, policy: Policy, **given: Any) -> Any:
@@ -175,35 +177,35 @@ def test_rule_7_undone_a_strict_run_loses_its_key_with_its_worker(monkeypatch: P
 # Wake-ups
 
 
-def test_rule_11_every_notification_may_be_lost() -> None:
-    """A ring is for speed only: the ticks and the looks find everything."""
-    assert found(Odds(ring_lost=1.0), seeds=5) is None
+def test_every_run_ends_even_if_every_notification_is_lost() -> None:
+    """Notifications only save time: orchestrators and workers also poll."""
+    assert found(Odds(notification_lost=1.0), seeds=5) is None
 
 
-def test_rule_11_undone_a_check_flag_that_is_never_set_strands_runs(monkeypatch: Patch) -> None:
+def test_the_oracle_finds_waiting_runs_that_are_never_marked_as_unchecked(monkeypatch: Patch) -> None:
     put = add_waiting
 
-    def unseen(tx: Transaction, waiting: Any) -> None:
+    def without_mark(tx: Transaction, waiting: Any) -> None:
         put(tx, [replace(wait, unchecked=False) for wait in waiting])
 
     for caller in ("runs.submit", "runs.claim", "runs.retry", "orchestrator.recover"):
-        monkeypatch.setattr(f"holdfast.{caller}.add_waiting", unseen)
+        monkeypatch.setattr(f"holdfast.{caller}.add_waiting", without_mark)
     assert "never end" in (found(SETTLING) or "")
 
 
-def test_rule_11_undone_a_check_flag_that_is_cleared_too_early_strands_runs(monkeypatch: Patch) -> None:
-    """Cleared by who has just seen the row, instead of in a later snapshot and only if it has to wait."""
-    head = broken("sqlite", "mark_checked", r"and \(\n[\s\S]*", "")
-    looks = promote.check_waiting
+def test_the_oracle_finds_waiting_runs_that_are_marked_as_checked_too_early(monkeypatch: Patch) -> None:
+    """Broken: the mark is cleared before the check, and also if nothing blocks the run any more."""
+    unconditional = broken("sqlite", "mark_checked", r"and \(\n[\s\S]*", "")
+    check_waiting = promote.check_waiting
 
-    def early(tx: Transaction, *, limit: int) -> int:
+    def clearing_first(tx: Transaction, *, limit: int) -> int:
         promote.mark_checked(tx, limit=limit)
-        return looks(tx, limit=limit)
+        return check_waiting(tx, limit=limit)
 
-    monkeypatch.setattr(promote, "check_waiting", early)
-    assert "never end" in (found(SETTLING, replaced=head) or "")
+    monkeypatch.setattr(promote, "check_waiting", clearing_first)
+    assert "never end" in (found(SETTLING, replaced=unconditional) or "")
 
 
-def test_rule_12_undone_a_lost_notification_strands_dependent_runs(monkeypatch: Patch) -> None:
+def test_the_oracle_finds_dependent_runs_that_wait_forever_after_a_lost_notification(monkeypatch: Patch) -> None:
     monkeypatch.setattr(promote, "dependencies_after", lambda tx, cursor, *, limit: None)
-    assert "never end" in (found(replace(SETTLING, ring_lost=0.5, operations=12)) or "")
+    assert "never end" in (found(replace(SETTLING, notification_lost=0.5, operations=12)) or "")

@@ -1,4 +1,4 @@
-"""Whole histories: crashes, pauses past the lease, lost replies, a locked database, clock jumps.
+"""Complete histories with crashes, pauses past the lease, lost replies, a locked database and clock jumps.
 
 A failing seed prints its number and its last moves; `make sim SEED=…` replays it.
 """
@@ -22,7 +22,7 @@ _numbers = itertools.count()
 @pytest.mark.parametrize("first", range(1, 161, SHARE))
 def test_every_run_ends_once_whatever_happens(first: int) -> None:
     for seed in range(first, first + SHARE):
-        live_through(seed)
+        run_history(seed)
 
 
 @pytest.mark.contract(*PROVES)
@@ -35,7 +35,7 @@ def test_every_run_ends_once_even_if_processes_stall_all_the_time() -> None:
 
 @pytest.mark.contract(*PROVES)
 @pytest.mark.timeout(120)
-def test_lost_runs_are_taken_over_even_if_every_worker_lives_shorter_than_a_lease() -> None:
+def test_lost_runs_are_taken_over_even_if_no_worker_lives_as_long_as_a_lease() -> None:
     for seed in range(1, 6):
         with sqlite_database() as database:
             failure = World(seed, database, odds=CHURNING).run()
@@ -54,7 +54,7 @@ def test_no_run_is_lost_while_the_database_is_locked_for_longer_than_a_lease() -
 @pytest.mark.contract(*PROVES, "Q18")
 @pytest.mark.parametrize("seed", range(1, 5))
 def test_every_run_ends_once_on_postgres(seed: int, postgres: PostgresServer) -> None:
-    live_through_on_postgres(seed, postgres)
+    run_history_on_postgres(seed, postgres)
 
 
 @pytest.mark.long
@@ -63,7 +63,7 @@ def test_every_run_ends_once_on_postgres(seed: int, postgres: PostgresServer) ->
 @pytest.mark.timeout(600)
 def test_every_run_ends_once_in_thousands_of_histories(first: int) -> None:
     for seed in range(first, first + 100):
-        live_through(seed)
+        run_history(seed)
 
 
 @pytest.mark.long
@@ -72,14 +72,14 @@ def test_every_run_ends_once_in_thousands_of_histories(first: int) -> None:
 @pytest.mark.timeout(600)
 def test_every_run_ends_once_in_many_histories_on_postgres(first: int, postgres: PostgresServer) -> None:
     for seed in range(first, first + 10):
-        live_through_on_postgres(seed, postgres)
+        run_history_on_postgres(seed, postgres)
 
 
 def test_the_same_seed_replays_the_same_history(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same seed makes the same moves in any process, so that what it found can be found again."""
+    """The same seed makes the same moves in any process, so that a violation can be reproduced."""
     monkeypatch.setattr("socket.gethostname", lambda: "host")
     histories = []
-    for pid in (3, 4, 4):  # once, the fourth and no other had its first retention within this history
+    for pid in (3, 4, 4):  # an earlier version pruned within this history, but only with pid 4
         monkeypatch.setattr("os.getpid", lambda pid=pid: pid)
         with sqlite_database() as database:
             world = World(18, database)
@@ -88,13 +88,13 @@ def test_the_same_seed_replays_the_same_history(monkeypatch: pytest.MonkeyPatch)
     assert histories[0] == histories[1] == histories[2]
 
 
-def live_through(seed: int) -> None:
+def run_history(seed: int) -> None:
     with sqlite_database() as database:
         failure = World(seed, database).run()
     assert failure is None, str(failure)
 
 
-def live_through_on_postgres(seed: int, server: PostgresServer) -> None:
+def run_history_on_postgres(seed: int, server: PostgresServer) -> None:
     with postgres_database(server.url, f"sim{next(_numbers)}_") as database:
         failure = World(seed, database, odds=SMALLER).run()
     assert failure is None, f"{failure} (on PostgreSQL: add --postgres)"

@@ -1,4 +1,4 @@
-"""Undo the rules between concurrent transactions: open transactions and locks show the violation."""
+"""Break the rules for concurrent transactions; open transactions and locks show the violation."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from holdfast.support.ids import Ids
 from holdfast.testing import FakeClock, Manual
 from holdfast.worker.completer import Completer
 
-# What two open transactions do to each other: PostgreSQL
+# Two open transactions on PostgreSQL
 
 
 @pytest.fixture
@@ -39,20 +39,20 @@ def work(key: str) -> None: ...
 
 
 def submit_twice(hf: Holdfast, url: str) -> None:
-    """A caller submits in its own transaction, and while that is open someone else submits for the same key."""
+    """Submit in a caller transaction, and while it is open submit another run of the same key outside it."""
     with psycopg.connect(url) as caller:
         hf.jobs["work"].using(connection=caller).submit(key="k")
         hf.jobs["work"].submit(key="k")
 
 
-def test_rule_8_a_callers_open_transaction_blocks_no_other_submitter(on_postgres: Holdfast, postgres_url: str) -> None:
+def test_a_callers_open_transaction_blocks_no_other_submitter(on_postgres: Holdfast, postgres_url: str) -> None:
     submit_twice(on_postgres, postgres_url)
     Manual(on_postgres).orchestrate()
-    # The caller's run was not there yet when the other one took the key; it is next.
+    # The caller's run was not committed yet when the other run took the key lock, so it waits.
     assert [run.place for run in runs_of(on_postgres)] == ["ready", "waits"]
 
 
-def test_rule_8_undone_every_other_submitter_of_the_key_is_blocked(
+def test_other_submitters_are_blocked_if_a_caller_transaction_takes_the_key_lock(
     on_postgres: Holdfast, postgres_url: str, monkeypatch: Patch
 ) -> None:
     place = place_runs
@@ -67,7 +67,7 @@ def test_rule_8_undone_every_other_submitter_of_the_key_is_blocked(
 
 
 def submit_the_same_again(hf: Holdfast, url: str) -> tuple[str, str, int]:
-    """The same idempotency key, once more, inside a caller's transaction that goes on afterwards."""
+    """Submit twice with one idempotency key, the second time in a caller transaction that continues afterwards."""
     first = hf.jobs["work"].using(idempotency_key="once").submit(key="k")
     with psycopg.connect(url) as caller:
         again = hf.jobs["work"].using(idempotency_key="once", connection=caller).submit(key="k")
@@ -76,15 +76,15 @@ def submit_the_same_again(hf: Holdfast, url: str) -> tuple[str, str, int]:
     return first.id, again.id, row[0]
 
 
-def test_rule_9_a_callers_transaction_survives_an_idempotent_repeat(on_postgres: Holdfast, postgres_url: str) -> None:
+def test_a_callers_transaction_survives_a_repeated_idempotency_key(on_postgres: Holdfast, postgres_url: str) -> None:
     first, again, answer = submit_the_same_again(on_postgres, postgres_url)
     assert (first, answer) == (again, 42)
 
 
-def test_rule_9_undone_the_callers_own_work_is_aborted(
+def test_a_callers_transaction_is_aborted_if_a_repeated_key_violates_a_constraint(
     on_postgres: Holdfast, postgres_url: str, monkeypatch: Patch
 ) -> None:
-    """A violation that is caught has already aborted the transaction on PostgreSQL."""
+    """On PostgreSQL, a unique violation aborts the transaction even if the exception is caught."""
     use(on_postgres, broken("postgres", "insert_runs", "on conflict do nothing", ""))
     put = Transaction.all
 
@@ -99,7 +99,7 @@ def test_rule_9_undone_the_callers_own_work_is_aborted(
         submit_the_same_again(on_postgres, postgres_url)
 
 
-# A result that the database refuses
+# A result that the database rejects
 
 
 @pytest.fixture
@@ -118,7 +118,7 @@ def with_a_bad_result(postgres_url: str) -> Iterator[tuple[Holdfast, Any, Any]]:
 
 
 def refuse_bad_outcomes(monkeypatch: Patch, hf: Holdfast) -> None:
-    """Like a character that PostgreSQL can't store, whatever the codec does about it before."""
+    """Fail like a result with a character that PostgreSQL can't store and the codec has not replaced."""
     end = end_runs
 
     def refusing(tx: Transaction, endings: Any) -> None:
@@ -130,7 +130,7 @@ def refuse_bad_outcomes(monkeypatch: Patch, hf: Holdfast) -> None:
     monkeypatch.setattr(finish, "end_runs", refusing)
 
 
-def test_rule_15_one_result_that_cant_be_stored_fails_its_own_run_only(
+def test_one_result_that_cannot_be_stored_fails_only_its_own_run(
     with_a_bad_result: tuple[Holdfast, Any, Any], monkeypatch: Patch
 ) -> None:
     hf, good, bad = with_a_bad_result
@@ -143,7 +143,7 @@ def test_rule_15_one_result_that_cant_be_stored_fails_its_own_run_only(
     assert {one.failure_type for one in states if one.state == "failed"} == {"RESULT_NOT_STORABLE"}
 
 
-def test_rule_15_undone_one_bad_result_holds_up_its_whole_batch(
+def test_one_bad_result_blocks_its_whole_batch_if_the_batch_is_not_split(
     with_a_bad_result: tuple[Holdfast, Any, Any], monkeypatch: Patch
 ) -> None:
     hf, _, bad = with_a_bad_result
@@ -166,7 +166,7 @@ def test_rule_15_undone_one_bad_result_holds_up_its_whole_batch(
 
 
 def renew_against_ordered_locks(hf: Holdfast, url: str, monkeypatch: Patch) -> int:
-    """Renew two leases while someone locks them one after the other, in the order of their keys; the deadlocks."""
+    """Renew two leases while another connection locks them in the order of their ids, and count the deadlocks."""
     for _ in range(2):
         hf.jobs["free"].submit()
     held: list[Lease] = [claim.lease for claim in Manual(hf).worker("a").claim(limit=2)]
@@ -188,11 +188,11 @@ def renew_against_ordered_locks(hf: Holdfast, url: str, monkeypatch: Patch) -> i
         )
     )
     lock = "select 1 from holdfast_leases where run_id = %s for update"
-    with psycopg.connect(url) as other, psycopg.connect(url, autocommit=True) as onlooker:
+    with psycopg.connect(url) as other, psycopg.connect(url, autocommit=True) as observer:
         other.execute(lock, [first])
         renewing.start()
         for _ in range(6000):
-            row = onlooker.execute("select count(*) from pg_stat_activity where wait_event_type = 'Lock'").fetchone()
+            row = observer.execute("select count(*) from pg_stat_activity where wait_event_type = 'Lock'").fetchone()
             if row is not None and row[0]:
                 break
             threading.Event().wait(0.01)
@@ -211,12 +211,12 @@ def patient(postgres_url: str) -> Iterator[Holdfast]:
         yield hf
 
 
-def test_rule_21_locking_in_order_causes_no_deadlock(patient: Holdfast, postgres_url: str, monkeypatch: Patch) -> None:
+def test_renewing_leases_in_the_order_of_their_ids_causes_no_deadlock(
+    patient: Holdfast, postgres_url: str, monkeypatch: Patch
+) -> None:
     assert renew_against_ordered_locks(patient, postgres_url, monkeypatch) == 0
 
 
-def test_rule_21_undone_a_renewal_in_another_order_deadlocks(
-    patient: Holdfast, postgres_url: str, monkeypatch: Patch
-) -> None:
+def test_renewing_leases_in_another_order_deadlocks(patient: Holdfast, postgres_url: str, monkeypatch: Patch) -> None:
     use(patient, broken("postgres", "renew_leases", r"order by l\.run_id", "order by l.run_id desc"))
     assert renew_against_ordered_locks(patient, postgres_url, monkeypatch) > 0

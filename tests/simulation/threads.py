@@ -1,7 +1,7 @@
-"""Threads that move only when the scheduler says: what `threading` is to the engine inside a simulated world.
+"""Simulated threads, which run only when the scheduler picks them. They replace `threading` inside a world.
 
-Every thread is a greenlet. It runs until it waits (for an event, a lock, another thread, its time, or at the border of
-a transaction) and goes on when the scheduler picks it. So the engine's own code runs unchanged, one thread at a time,
+Every thread is a greenlet. It runs until it waits (for an event, a lock, another thread, a time, or before or after a
+transaction), and continues when the scheduler picks it. So the engine's own code runs unchanged, one thread at a time,
 in an order that a seed decides.
 """
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Threading:
-    """Stands in for the module in every module of the engine."""
+    """Replaces the module `threading` in every module of the engine."""
 
     Thread: Any
     Event: Any
@@ -38,7 +38,7 @@ class Threading:
     def __init__(self, world: World) -> None:
         self.Thread = lambda **given: Thread(world, **given)
         self.Timer = lambda seconds, function: Timer(world, seconds, function)
-        self.active_count = lambda: 2  # as in every worker: more than one
+        self.active_count = lambda: 2  # a worker always has more than one thread
         self.Event = lambda: Event(world)
         self.Lock = lambda: Lock(world)
         self.Condition = lambda: Condition(world)
@@ -53,7 +53,7 @@ class Threading:
         ]
         for module in found:
             module.threading = self  # type: ignore[attr-defined]
-        warm, pool.WARM = pool.WARM, sys.maxsize  # none is closed for being idle: that takes a thread of its own
+        warm, pool.WARM = pool.WARM, sys.maxsize  # never close idle connections: a thread does that
         vars(sqlite)["time"] = Waits()
         try:
             yield
@@ -65,8 +65,10 @@ class Threading:
 
 
 class Waits:
-    """Stands in for `time` where SQLite's write lock is waited for: no other thread moves meanwhile, so a wait is over
-    at once."""
+    """Replaces `time` in the code that waits for SQLite's write lock.
+
+    No other thread can run meanwhile, so each wait times out at once.
+    """
 
     def __init__(self) -> None:
         self._now = 0.0
@@ -147,7 +149,7 @@ class Condition(Lock):
 
 
 class Local:
-    """Attributes that each thread has for itself."""
+    """Replaces `threading.local`."""
 
     def __init__(self) -> None:
         vars(self)["of"] = WeakKeyDictionary[Any, dict[str, Any]]()

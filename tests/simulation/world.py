@@ -1,10 +1,11 @@
 """The world: one seed, one history.
 
 Processes (workers with their orchestrators, and clients) run the engine's own code on one real database. They move
-one at a time, in an order that the seed decides, and stop at the borders of transactions and wherever they wait.
-There a process may crash, be paused past its leases, find the database locked or away, or lose the reply to a
-commit; the clock may jump; workers may live shorter than a lease, and the database may be locked for longer than one,
-for all of them or for one. After every commit the oracle looks. At the end the faults stop, and every run must end.
+one at a time, in an order that the seed decides, and stop before and after each transaction and wherever they wait.
+There a process may crash, be paused past its leases, find the database locked or unavailable, or lose the reply to a
+commit; the clock may jump; workers may live for less than a lease; and the database may be locked for longer than a
+lease, for all processes or for one. After every commit the oracle checks the database. At the end the faults stop, and
+every run must end.
 """
 
 from __future__ import annotations
@@ -34,56 +35,56 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, kw_only=True)
 class Odds:
-    """How much happens in a history, and how much goes wrong, per border of a transaction."""
+    """How much happens in a history, and the probability of each fault at a transaction."""
 
     clients: int = 2
     operations: int = 8
     features: int = 3
-    """How often builds, children, pipelines and limits are asked for, against five other things."""
+    """The weight of builds, children, pipelines and limits among a client's operations; all others together have 5."""
     workers: int = 3
     concurrency: int = 3
     busy: float = 0.01
-    away: float = 0.005
+    unavailable: float = 0.005
     reply_lost: float = 0.02
-    ring_lost: float = 0.1
+    notification_lost: float = 0.1
     crash: float = 0.004
     pause: float = 0.004
     stall: float = 0.015
     clock_step: float = 0.004
     shutdown: float = 0.002
-    brief: float = 0.1
-    """How likely a worker lives shorter than a lease."""
+    short_life: float = 0.1
+    """The probability that a worker lives for less than a lease."""
     block: float = 0.0005
-    """How likely no process can write for a while."""
+    """The probability that no process can write for a while."""
     block_one: float = 0.0005
-    """How likely one process can't write for a while, and the others can."""
+    """The probability that one process can't write for a while, but the others can."""
     all_live: bool = False
-    """No fault ends a worker: then no lease may be taken away."""
+    """True if no fault ends a worker; then no lease may be removed."""
     takeover_within: float | None = None
-    """For how many seconds a lease may stay expired at most, if no other fault delays its takeover."""
+    """The maximum number of seconds between the expiry of a lease and its removal, if no other fault delays it."""
     chaos_for: float = 45.0
     settle_for: float = 900.0
 
 
 SMALLER = Odds(workers=2, operations=6)
-"""For a database that has to be asked over a socket."""
+"""For a database server, which is slower than a file."""
 QUIET = Odds(
     features=0,
     busy=0,
-    away=0,
+    unavailable=0,
     reply_lost=0,
     crash=0,
     pause=0,
     stall=0,
     clock_step=0,
     shutdown=0,
-    brief=0,
+    short_life=0,
     block=0,
     block_one=0,
     chaos_for=120,
 )
-CHURNING = replace(QUIET, brief=1, takeover_within=25)
-"""Every worker lives shorter than a lease, and nothing else goes wrong."""
+CHURNING = replace(QUIET, short_life=1, takeover_within=25)
+"""Every worker lives for less than a lease, and nothing else goes wrong."""
 BLOCKED = replace(QUIET, block=0.004, all_live=True)
 """The database is locked for longer than a lease, and nothing else goes wrong."""
 
@@ -95,12 +96,12 @@ class Actor:
     name: str
     process: Process
     number: int
-    let: greenlet.greenlet
+    runner: greenlet.greenlet
     wake_at: float | None = 0.0
     condition: Callable[[], bool] | None = None
-    at_border: bool = False
+    at_boundary: bool = False
     tx_now: datetime = START
-    """What its last transaction took for the time."""
+    """The time that its last transaction used."""
 
     @property
     def role(self) -> str:
@@ -108,7 +109,7 @@ class Actor:
 
 
 class HostClock(SystemClock):
-    """The engine's own clock, on a host of this world: only the two readings of the machine are ours."""
+    """The engine's own clock on a simulated host: only its two readings come from the world."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -139,8 +140,8 @@ class Failure:
 
 
 class World:
-    def __init__(self, seed: int, database: Database, *, odds: Odds | None = None, say: bool = False) -> None:
-        self.seed, self.database, self.odds, self.say = seed, database, odds or Odds(), say
+    def __init__(self, seed: int, database: Database, *, odds: Odds | None = None, verbose: bool = False) -> None:
+        self.seed, self.database, self.odds, self.verbose = seed, database, odds or Odds(), verbose
         self.random = random.Random(seed)
         self.elapsed = 1000.0
         self.offset = timedelta(0)
@@ -158,17 +159,17 @@ class World:
         self._numbers = itertools.count(1)
         self._process_numbers = itertools.count(1)
         self._planned: list[tuple[float, int, Callable[[], None]]] = []
-        self._lives = random.Random(f"lives of {seed}")
+        self._lifetimes = random.Random(f"lives of {seed}")
         self.blocked_until = 0.0
         self._commit: Commit | None = None
 
-    # A history
+    # The course of a history
 
     def run(self) -> Failure | None:
-        """Live through one history; what went wrong, if anything did."""
+        """Run one history; return what went wrong, or None."""
         with Threading(self).installed(), _alarm(self.oracle), _quiet_logs():
             try:
-                self._live()
+                self._run_history()
                 return None
             except Violation as violation:
                 return Failure(self.seed, str(violation), list(self.moves))
@@ -176,12 +177,12 @@ class World:
                 for process in self.processes:
                     process.die()
 
-    def _live(self) -> None:
+    def _run_history(self) -> None:
         for _ in range(self.odds.workers):
             self.start_worker()
         for _ in range(self.odds.clients):
             self._start(Client(self, f"client-{next(self._process_numbers)}"))
-        self._go_on(until=self.elapsed + self.odds.chaos_for, done=lambda: False)
+        self._run_until(until=self.elapsed + self.odds.chaos_for, done=lambda: False)
         self.note("the faults stop")
         self.chaos = False
         self.blocked_until = 0.0
@@ -191,11 +192,11 @@ class World:
                 self._resume(process)
         for _ in range(2 - len(self._working())):
             self.start_worker()
-        self._go_on(until=self.elapsed + self.odds.settle_for, done=self._all_ended)
-        with self.database.engine(HostClock(self), Ids(seed=0)) as onlooker:
-            self.oracle.final(onlooker)
+        self._run_until(until=self.elapsed + self.odds.settle_for, done=self._all_ended)
+        with self.database.engine(HostClock(self), Ids(seed=0)) as observer:
+            self.oracle.final(observer)
 
-    def _go_on(self, *, until: float, done: Callable[[], bool]) -> None:
+    def _run_until(self, *, until: float, done: Callable[[], bool]) -> None:
         while self.elapsed < until and not done():
             self._step()
 
@@ -206,16 +207,16 @@ class World:
     def _working(self) -> list[WorkerProcess]:
         return [p for p in self.processes if isinstance(p, WorkerProcess) and not p.dead and not p.leaving]
 
-    # What processes and their threads ask
+    # Called by processes and their threads
 
     def time(self) -> datetime:
-        """The time of the database, and of whoever follows it."""
+        """The time of the database, which the clocks of the hosts follow."""
         return START + self.offset + timedelta(seconds=self.elapsed)
 
     def spawn(self, work: Callable[[], object], *, name: str, process: Process | None = None) -> None:
-        """A new thread of this process, or of the one that runs now."""
+        """Create a thread of the given process, or of the current one."""
         if process is None:
-            assert self.current is not None, "no process runs now"
+            assert self.current is not None, "no process is running"
             process = self.current.process
         if process.dead:
             raise greenlet.GreenletExit
@@ -228,8 +229,8 @@ class World:
         self.actors.append(Actor(name, process, number, greenlet.greenlet(body, parent=self.main)))
 
     def wait(self, seconds: float | None, condition: Callable[[], bool]) -> None:
-        """Let the others move, until the condition holds or the time is over."""
-        actor = self._me()
+        """Let other threads run until the condition is true or the time is over."""
+        actor = self._current_actor()
         actor.wake_at = None if seconds is None else self.elapsed + max(0.0, seconds)
         actor.condition = condition
         self._switch(actor)
@@ -237,15 +238,15 @@ class World:
     def sleep(self, seconds: float) -> None:
         self.wait(seconds, lambda: False)
 
-    def border(self, *, write: bool) -> Fault | None:
-        """A transaction is about to begin; what becomes of it."""
-        actor = self._me()
-        actor.wake_at, actor.condition, actor.at_border = self.elapsed, None, True
+    def before_transaction(self, *, write: bool) -> Fault | None:
+        """Called before a transaction begins; return the fault that it meets, or None."""
+        actor = self._current_actor()
+        actor.wake_at, actor.condition, actor.at_boundary = self.elapsed, None, True
         if self._happens(self.odds.stall):
             actor.wake_at += self.random.choice([0.5, 3.0, 12.0, 25.0])
-            self.note(f"is stalled before a transaction until {actor.wake_at:.1f}")
+            self.note(f"is stalled before a transaction until {actor.wake_at - 1000:.1f}")
         self._switch(actor)
-        actor.at_border, actor.tx_now = False, actor.process.now
+        actor.at_boundary, actor.tx_now = False, actor.process.now
         if not write:
             return None
         if self.blocked(actor.process):
@@ -253,7 +254,7 @@ class World:
         odds = self.odds
         for fault, chance in (
             (Fault.BUSY, odds.busy),
-            (Fault.UNAVAILABLE, odds.away),
+            (Fault.UNAVAILABLE, odds.unavailable),
             (Fault.REPLY_LOST, odds.reply_lost),
         ):
             if self._happens(chance):
@@ -262,28 +263,28 @@ class World:
         return None
 
     def committed(self) -> None:
-        """A transaction was committed, and whoever did it does not know yet."""
-        actor = self._me()
+        """Called after a commit, before the thread that committed knows of it."""
+        actor = self._current_actor()
         self.commits += 1
         self._commit = Commit(actor.process, actor.role, actor.tx_now)
         actor.wake_at, actor.condition = self.elapsed, None
         if self._happens(self.odds.stall):
             actor.wake_at += self.random.choice([0.5, 3.0, 12.0, 25.0])
-            self.note(f"is stalled after a commit until {actor.wake_at:.1f}")
+            self.note(f"is stalled after a commit until {actor.wake_at - 1000:.1f}")
         self._switch(actor)
 
     def blocked(self, process: Process) -> bool:
-        """Whether someone else has locked the database, for all or for this process."""
+        """Whether the database is locked, for all processes or for this one."""
         return self.elapsed < max(self.blocked_until, process.blocked_until)
 
-    def ring_is_lost(self) -> bool:
-        return self._happens(self.odds.ring_lost)
+    def notification_is_lost(self) -> bool:
+        return self._happens(self.odds.notification_lost)
 
     def note(self, what: str) -> None:
-        who = f"{self.current.process.name}/{self.current.role}" if self.current is not None else "world"
-        line = f"{self.elapsed - 1000:9.3f}  {who:34} {what}"
+        source = f"{self.current.process.name}/{self.current.role}" if self.current is not None else "world"
+        line = f"{self.elapsed - 1000:9.3f}  {source:34} {what}"
         self.moves.append(line)
-        if self.say:
+        if self.verbose:
             print(line)
 
     def plan(self, after: float, work: Callable[[], None]) -> None:
@@ -291,19 +292,19 @@ class World:
 
     def start_worker(self) -> None:
         if self.elapsed < self.jumped_at + 5:
-            # A process born right after a jump can't know of it. Takeover does not wait for that: decision 0016.
+            # A process that starts right after a jump can't know of it and may take over too early: decision 0016.
             self.plan(5, self.start_worker)
             return
         process = WorkerProcess(self, f"worker-{next(self._process_numbers)}")
         self._start(process)
-        if self.chaos and self._lives.random() < self.odds.brief:
-            self.plan(self._lives.uniform(1, 14), lambda: self._end_a_brief_life(process))
+        if self.chaos and self._lifetimes.random() < self.odds.short_life:
+            self.plan(self._lifetimes.uniform(1, 14), lambda: self._crash_early(process))
 
-    def _end_a_brief_life(self, process: WorkerProcess) -> None:
+    def _crash_early(self, process: WorkerProcess) -> None:
         if self.chaos and not process.dead:
-            self.note(f"{process.name} crashes, younger than a lease")
+            self.note(f"{process.name} crashes after less than a lease")
             process.die()
-            self.plan(self._lives.uniform(0, 2), self.start_worker)
+            self.plan(self._lifetimes.uniform(0, 2), self.start_worker)
 
     # The scheduler
 
@@ -322,15 +323,15 @@ class World:
         if actor is None:
             self._let_time_pass()
             return
-        if actor.at_border and self.chaos and self._disaster(actor):
+        if actor.at_boundary and self.chaos and self._cause_faults(actor):
             return
-        self._let(actor)
+        self._switch_to(actor)
         self.elapsed += self.random.random() * 0.01
 
     def _pick(self) -> Actor | None:
         runnable = [actor for actor in self.actors if self._can_run(actor)]
-        # The watch needs no database and no luck: a live process stops its work in time.
-        watches = [actor for actor in runnable if actor.role == "watch" and not actor.process.waking]
+        # The watch goes first: it needs no database, so a live process always stops its work in time.
+        watches = [actor for actor in runnable if actor.role == "watch" and not actor.process.watch_delay]
         if watches:
             return watches[0]
         return self.random.choice(runnable) if runnable else None
@@ -342,33 +343,33 @@ class World:
             return True
         return actor.condition is not None and actor.condition()
 
-    def _let(self, actor: Actor) -> None:
+    def _switch_to(self, actor: Actor) -> None:
         self.current = actor
         process = actor.process
-        process.waking = max(0, process.waking - 1)
+        process.watch_delay = max(0, process.watch_delay - 1)
         try:
-            actor.let.switch()
+            actor.runner.switch()
         finally:
             self.current = None
-        if process.stunned and actor.role == "watch" and process.judges_leases():
-            process.stunned = False
+        if process.just_resumed and actor.role == "watch" and process.checks_leases():
+            process.just_resumed = False
             self.oracle.overlap_possible = True
-        if actor.let.dead:
+        if actor.runner.dead:
             with contextlib.suppress(ValueError):
                 self.actors.remove(actor)
-        self.oracle.look(self._commit)
+        self.oracle.check(self._commit)
         self._commit = None
 
     def _let_time_pass(self) -> None:
-        """To the next moment at which someone wakes, in small steps."""
+        """Advance the time in small steps towards the next moment at which a thread wakes."""
         moments = [a.wake_at for a in self.actors if a.wake_at is not None and a.process.paused_until is None]
         moments += [p.paused_until for p in self.processes if p.paused_until is not None]
         moments += [at for at, _, _ in self._planned]
         next_at = min(moments, default=self.elapsed + 1)
         self.elapsed = max(self.elapsed, min(next_at, self.elapsed + 0.25))
 
-    def _disaster(self, actor: Actor) -> bool:
-        """What befalls a process at a border, instead of going on."""
+    def _cause_faults(self, actor: Actor) -> bool:
+        """Perhaps cause a fault at a transaction; True if the process can't continue."""
         odds, process = self.odds, actor.process
         if self._happens(odds.clock_step):
             step = self.random.choice([-120, -20, -2, 2, 20, 120, 1000])
@@ -377,7 +378,7 @@ class World:
             self.note(f"the database's clock jumps by {step} s")
         if self._happens(odds.block):
             self.blocked_until = self.elapsed + self.random.choice([5.0, 20.0, 45.0])
-            self.note(f"someone locks the database until {self.blocked_until - 1000:.1f}")
+            self.note(f"the database is locked until {self.blocked_until - 1000:.1f}")
         if self._happens(odds.block_one):
             process.blocked_until = self.elapsed + self.random.choice([5.0, 20.0, 45.0])
             self.note(f"{process.name} can't write until {process.blocked_until - 1000:.1f}")
@@ -401,25 +402,25 @@ class World:
         if isinstance(process, WorkerProcess):
             self.plan(self.random.uniform(0, 20), self.start_worker)
 
-    def forget(self, process: Process) -> None:
-        """Its threads are gone, wherever they stand."""
+    def remove_threads(self, process: Process) -> None:
+        """Remove the threads of a process, wherever they are."""
         mine = [actor for actor in self.actors if actor.process is process]
         self.actors = [actor for actor in self.actors if actor.process is not process]
         for actor in mine:
-            if actor.let is not greenlet.getcurrent() and actor.let:
-                actor.let.throw(greenlet.GreenletExit)
+            if actor.runner is not greenlet.getcurrent() and actor.runner:
+                actor.runner.throw(greenlet.GreenletExit)
 
     def _resume(self, process: Process) -> None:
         process.paused_until = None
-        process.stunned, process.waking = True, self.random.choice([0, 0, 1, 3, 6])
-        self.note(f"{process.name} goes on")
+        process.just_resumed, process.watch_delay = True, self.random.choice([0, 0, 1, 3, 6])
+        self.note(f"{process.name} is resumed")
 
     def _switch(self, actor: Actor) -> None:
         self.main.switch()
         if actor.process.dead:
             raise greenlet.GreenletExit
 
-    def _me(self) -> Actor:
+    def _current_actor(self) -> Actor:
         if self.current is None or self.current.process.dead:
             raise greenlet.GreenletExit
         return self.current
@@ -430,7 +431,7 @@ class World:
 
 @contextlib.contextmanager
 def _alarm(oracle: Oracle) -> Iterator[None]:
-    """What the engine logs as an error is one: its loops go on after errors that must never happen."""
+    """Treat every error that the engine logs as a violation: its loops continue after unexpected errors."""
 
     class Alarm(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:

@@ -1,4 +1,4 @@
-"""Threads for blocking calls: bounded, no reason for the process to stay alive, and safe after a fork."""
+"""Threads for blocking calls: they are bounded, don't keep the process alive, and are safe after a fork."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class Still(SystemClock):
-    """The system's clock on a host whose seconds a test counts."""
+    """A system clock whose elapsed seconds are set by the test."""
 
     def __init__(self) -> None:
         self.seconds = 1000.0

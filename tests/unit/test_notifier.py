@@ -7,7 +7,7 @@ import threading
 from holdfast.store.notifier import Announcer, Notifier, Signal
 
 
-def test_a_signal_wakes_one_wait_and_is_never_lost_before_it() -> None:
+def test_a_signal_set_before_a_wait_wakes_only_that_wait() -> None:
     signal = Signal()
     assert signal.wait(0) is False
     signal.set()

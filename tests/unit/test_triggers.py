@@ -276,7 +276,7 @@ def test_a_trigger_that_does_not_advance_is_an_error_and_no_endless_loop() -> No
         def get_next_fire_time(self, previous_fire_time: datetime | None, now: datetime) -> datetime | None:
             return at("2020-01-01 00:00")
 
-    with pytest.raises(InvalidPolicy, match="do not advance"):
+    with pytest.raises(InvalidPolicy, match="does not advance"):
         Adapted(Stuck()).after(at("2026-01-01 00:00"))
 
 

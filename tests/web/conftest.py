@@ -1,4 +1,4 @@
-"""A real server on a free port of the loopback, and clients of each role that speak HTTP to it."""
+"""A real server on a free local port, and HTTP clients with each role."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from holdfast.web.server import Address
 
 TOKEN = "a-token-that-only-these-tests-know"
 ROLES: tuple[Role, ...] = ("viewer", "operator", "admin")
-NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # made once: a client makes its own from every authority there is
+NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # shared: else each client would load all authorities
 
 
 class Server:
-    """An application that is being served.
+    """A running server.
 
-    site     its Site, if it was made here
-    token    an admin's token
+    site     its Site, or None if the test brought its own application
+    token    the admin token
     client   someone of a role ("admin" has the token above; no role: no pass), by token or by cookie
     """
 
@@ -54,14 +54,14 @@ class Server:
         raise AssertionError("the server did not start in time")
 
     def token_of(self, role: Role) -> str:
-        """A token of someone with that role, who is called like it."""
+        """A token with this role; its name is the role."""
         with self._lock:
             if role not in self._tokens:
                 self._tokens[role] = self.hf.tokens.add(role, role=role)
             return self._tokens[role]
 
     def client(self, role: Role | None = None, *, cookie: bool = False, **options: Any) -> httpx.Client:
-        """A client of that role; with `cookie` one that has signed in as a browser does, and sends its CSRF token."""
+        """A client with this role; with `cookie` it has signed in like a browser and sends its CSRF token."""
         headers = dict(options.pop("headers", {}))
         if role is not None and not cookie:
             headers["Authorization"] = f"Bearer {self.token_of(role)}"
@@ -90,7 +90,7 @@ class Server:
 def serving(
     hf: Holdfast, *, app: FastAPI | None = None, hosts: tuple[str, ...] = (), **options: Any
 ) -> Iterator[Server]:
-    """`options` are the Site's; or bring an application of your own."""
+    """Serve `app`, or by default a Site of `hf` with these options."""
     site = None
     if app is None:
         site = Site(hf, admin_token=TOKEN, **options)
@@ -108,14 +108,14 @@ Serve = Callable[..., Server]
 
 @pytest.fixture
 def serve() -> Iterator[Serve]:
-    """`serve(hf, **options)`: a running server; stopped at the end of the test."""
+    """`serve(hf, **options)` starts a server, which is stopped at the end of the test."""
     with contextlib.ExitStack() as stack:
         yield lambda hf, **options: stack.enter_context(serving(hf, **options))
 
 
 @pytest.fixture(scope="module")
 def server(hf: Holdfast) -> Iterator[Server]:
-    """A server for the `hf` of a module, where that is shared by its tests."""
+    """A server for a module's `hf` fixture; the tests of the module share it."""
     with serving(hf) as found:
         yield found
 

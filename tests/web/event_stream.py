@@ -26,7 +26,7 @@ class StreamEvent:
 
 
 def read_events(lines: Iterable[str]) -> Iterator[StreamEvent]:
-    """The events in the lines of a stream; comments are passed over."""
+    """Parse the lines of a stream into events, without its comments."""
     fields: dict[str, str] = {}
     for line in lines:
         if line and not line.startswith(":"):
@@ -39,7 +39,7 @@ def read_events(lines: Iterable[str]) -> Iterator[StreamEvent]:
 
 
 def read_stream(client: httpx.Client, path: str, *, after: str | None = None) -> list[StreamEvent]:
-    """Everything up to the end of a stream that has one; `after` is what a browser says it has."""
+    """Read a stream to its end; `after` is sent as the id of the last event received."""
     headers = STREAM | ({"Last-Event-ID": after} if after is not None else {})
     with client.stream("GET", path, headers=headers) as answer:
         assert answer.status_code in (200, 204), answer.read()

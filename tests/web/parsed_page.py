@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 
-# What stands in a page and is never closed.
+# Elements without an end tag.
 VOID = {"meta", "link", "input", "img", "br", "hr", "path", "circle", "line", "rect"}
 
 
 @dataclass
 class Parsed(HTMLParser):
-    """Its elements in order, its links, and its text."""
+    """A page: its elements in order, its links and its text."""
 
     html: str
     elements: list[tuple[str, dict[str, str]]] = field(default_factory=list)
@@ -35,13 +35,13 @@ class Parsed(HTMLParser):
 
     @property
     def links(self) -> set[str]:
-        """Every address that the page names, but for fragments and forms."""
+        """Every address that the page links to, except fragments of the page itself."""
         named = [attributes.get(name, "") for _, attributes in self.elements for name in ("href", "src", "hx-get")]
         return {address for address in named if address and not address.startswith("#")}
 
     @property
-    def slips(self) -> list[str]:
-        """What a strict policy would refuse, or what a stranger's text could have made."""
+    def unsafe_markup(self) -> list[str]:
+        """Markup that a strict Content-Security-Policy refuses, or that injected text could create."""
         found = [f"inline <{tag}>" for tag in ("style", "iframe", "object", "embed", "base") if self.all(tag)]
         found += ["inline script" for attributes in self.all("script") if not attributes.get("src")]
         for tag, attributes in self.elements:

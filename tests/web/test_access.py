@@ -72,7 +72,7 @@ def test_a_proxy_that_ends_tls_makes_the_cookie_secure(shared: Server) -> None:
     assert "; Secure" in cookie
 
 
-def test_two_servers_on_one_host_do_not_disturb_each_other(shared: Server, serve: Serve) -> None:
+def test_two_servers_on_one_host_keep_separate_sessions(shared: Server, serve: Serve) -> None:
     other = serve(shared.hf)
     with httpx.Client(headers=PAGE) as browser:
         for each in (shared, other):
@@ -81,14 +81,14 @@ def test_two_servers_on_one_host_do_not_disturb_each_other(shared: Server, serve
         assert [browser.get(f"{each.url}/").status_code for each in (shared, other)] == [200, 200]
 
 
-def test_a_session_ends_at_the_sign_out(shared: Server) -> None:
+def test_a_session_ends_at_sign_out(shared: Server) -> None:
     client = shared.client("viewer", cookie=True, headers=PAGE)
     secret = dict(client.cookies)
     assert client.get("/").status_code == 200
     assert client.post("/sign-out").status_code == 303
     assert not client.cookies
     client.cookies.update(secret)
-    assert client.get("/").status_code == 303  # nor is what it was of any use
+    assert client.get("/").status_code == 303  # the old cookie is no longer accepted either
 
 
 def test_a_revoked_or_expired_token_ends_its_sessions(sqlite_url: str, serve: Serve) -> None:
@@ -117,7 +117,7 @@ def test_a_session_of_the_fixed_token_ends_when_that_token_is_changed(sqlite_url
         ours.post("/sign-in", data={"token": TOKEN})
         adas.post("/sign-in", data={"token": hf.tokens.add("ada")})
         assert [each.get("/").status_code for each in (ours, adas)] == [200, 200]
-        served.site.access.take("another-token-of-the-house")
+        served.site.access.take("another-fixed-admin-token")
         assert [each.get("/").status_code for each in (ours, adas)] == [303, 200]
         assert served.client(headers={"Authorization": f"Bearer {TOKEN}"}).get("/api/queues").status_code == 401
 
@@ -139,7 +139,7 @@ def test_a_change_in_a_session_must_come_from_our_own_pages(shared: Server) -> N
     assert client.post("/sign-out", data={"csrf": own}, headers={"Origin": shared.url}).status_code == 303
 
 
-def test_a_program_with_a_token_needs_nothing_else_for_a_change(shared: Server) -> None:
+def test_a_program_with_a_token_needs_no_csrf_token_for_a_change(shared: Server) -> None:
     assert shared.client("viewer").post("/sign-out", headers={"Origin": "https://evil.example"}).status_code == 303
 
 
@@ -154,7 +154,7 @@ def test_wrong_tokens_are_rate_limited_and_valid_ones_are_accepted(sqlite_url: s
         refused = client.get("/api/runs/none", headers={"Authorization": "Bearer wrong"})
         assert (refused.status_code, refused.json()["code"]) == (429, "too_many_requests")
         assert refused.headers["retry-after"] == "3"
-        assert operator.get("/api/runs/none").status_code == 404  # who was in before stays in
+        assert operator.get("/api/runs/none").status_code == 404  # a client that was accepted before is still accepted
         clock.advance(3)
         assert client.post("/sign-in", data={"token": TOKEN}).status_code == 303
 

@@ -1,4 +1,4 @@
-"""Attacks with no token or a weak one: the server and other users are not affected."""
+"""Attacks without a token or with a viewer's token do not affect the server or other users."""
 
 from __future__ import annotations
 
@@ -22,34 +22,40 @@ from holdfast.web.auth import authentication
 
 @pytest.fixture
 def still(sqlite_url: str, serve: Serve) -> Iterator[Server]:
-    """A server for which no time passes."""
+    """A server whose clock stands still until the test moves it."""
     with Holdfast(sqlite_url, clock=FakeClock(), max_requests_per_second=10, max_streams=30) as hf:
         yield serve(hf)
 
 
-def bearing(server: Server, token: str, **headers: str) -> int:
+def status_with_token(server: Server, token: str, **headers: str) -> int:
     with server.client(headers={"Authorization": f"Bearer {token}", **headers}) as client:
         return client.get("/api/queues").status_code
 
 
-def from_(number: int) -> dict[str, str]:
-    """Who speaks to the server directly can say that a proxy says that it is anyone."""
+def claiming_address(number: int) -> dict[str, str]:
+    """A client that connects directly can claim any address in the header of a proxy."""
     return {"X-Forwarded-For": f"10.0.{number // 250}.{number % 250}"}
 
 
 def test_guesses_at_the_fixed_token_are_rate_limited_too(still: Server) -> None:
-    here, there = from_(1), from_(2)
-    assert bearing(still, TOKEN, **there) == 200
+    here, there = claiming_address(1), claiming_address(2)
+    assert status_with_token(still, TOKEN, **there) == 200
     for where in (here, there):
-        assert [bearing(still, f"guess-{number}", **where) for number in range(authentication.FAILURES)] == [401] * 20
-    assert bearing(still, TOKEN, **here) == 429, "a right guess among too many is not told"
-    assert bearing(still, TOKEN, **there) == 200, "where it was before it is let in"
+        assert [status_with_token(still, f"guess-{number}", **where) for number in range(authentication.FAILURES)] == [
+            401
+        ] * 20
+    assert status_with_token(still, TOKEN, **here) == 429, "after too many failures even the right token is refused"
+    assert status_with_token(still, TOKEN, **there) == 200, (
+        "an address that has used the right token before is still accepted"
+    )
 
 
 def test_guesses_from_many_addresses_are_limited_together(still: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     assert still.site is not None
     monkeypatch.setattr(still.site.access._all_failures, "_size", 5)
-    assert [bearing(still, "guess", **from_(number)) for number in range(7)] == [401] * 5 + [429] * 2
+    assert [status_with_token(still, "guess", **claiming_address(number)) for number in range(7)] == [401] * 5 + [
+        429
+    ] * 2
 
 
 def test_lookups_of_invented_sessions_are_limited(still: Server, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,7 +74,7 @@ def test_lookups_of_invented_sessions_are_limited(still: Server, monkeypatch: py
 
 @pytest.mark.parametrize("role", [None, "admin"])
 def test_a_token_is_not_accepted_as_a_session(still: Server, role: Role | None) -> None:
-    """Else tokens could be guessed as often as sessions may be asked about."""
+    """Otherwise tokens could be guessed at the higher rate that session lookups allow."""
     token = TOKEN if role is None else still.token_of(role)
     with still.client() as client:
         name = client.post("/sign-in", data={"token": token}).headers["set-cookie"].partition("=")[0]
@@ -83,7 +89,7 @@ def test_one_client_cannot_take_all_streams(still: Server) -> None:
         def stream(client: httpx.Client) -> int:
             return stack.enter_context(client.stream("GET", "/live", headers=STREAM)).status_code
 
-        still.hf.clock.advance(60)  # type: ignore[attr-defined]  # for their requests
+        still.hf.clock.advance(60)  # type: ignore[attr-defined]  # refills the request limit
         assert [stream(greedy) for _ in range(16)] == [200] * 15 + [503]
         assert [stream(modest) for _ in range(10)] == [200] * 10
 
@@ -114,9 +120,9 @@ def test_a_silent_connection_is_closed(shared: Server, monkeypatch: pytest.Monke
         server = web_server.Server(Site(shared.hf, admin_token=TOKEN), address, hosts=(), until=over.is_set)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
         thread.start()
-        for said in (b"", b"GET /healthz HTTP/1.1\r\n", b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\nGET"):
+        for sent in (b"", b"GET /healthz HTTP/1.1\r\n", b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\nGET"):
             with socket.create_connection(listening.getsockname(), timeout=60) as connection:
-                connection.sendall(said)
+                connection.sendall(sent)
                 with contextlib.suppress(ConnectionResetError):
                     while connection.recv(10_000):
                         pass
@@ -126,22 +132,22 @@ def test_a_silent_connection_is_closed(shared: Server, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/runs", "/api/runs", "/api/events", "/live", "/api/queues/x"])
-def test_head_is_answered_as_get_is_without_a_body(shared: Server, path: str) -> None:
+def test_head_is_answered_like_get_but_without_a_body(shared: Server, path: str) -> None:
     roles: tuple[Role | None, ...] = (None, "viewer")
     for role in roles:
         client = shared.client(role, headers={"Accept": "text/event-stream"})
         answer = client.head(path)
-        with client.stream("GET", path) as read_stream:
-            assert (answer.status_code, answer.content) == (read_stream.status_code, b"")
-            assert answer.headers["content-type"] == read_stream.headers["content-type"]
-            assert answer.headers.get("content-length") == read_stream.headers.get("content-length")
+        with client.stream("GET", path) as streamed:
+            assert (answer.status_code, answer.content) == (streamed.status_code, b"")
+            assert answer.headers["content-type"] == streamed.headers["content-type"]
+            assert answer.headers.get("content-length") == streamed.headers.get("content-length")
 
 
 def test_health_checks_do_not_query_the_database_each_time(still: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     checks: list[str] = []
 
     def health() -> list[str]:
-        checks.append("once more")
+        checks.append("checked")
         return []
 
     monkeypatch.setattr(still.hf.statistics, "health", health)

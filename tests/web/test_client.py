@@ -57,17 +57,18 @@ def client(server: Server) -> Iterator[Client]:
 
 
 NAMESPACES = ["artifacts", "builds", "bulk", "keys", "pipelines", "queues", "schedules", "statistics", "workers"]
-LEFT_OUT = {"by", "wait"}  # the server knows who asks; and only over a wire one waits for news in a question
+# Parameters that only one side has: the server takes `by` from the token, and only the client has long polls (`wait`).
+LEFT_OUT = {"by", "wait"}
 
 
-@pytest.mark.parametrize("door", ["", *NAMESPACES])
-def test_the_client_has_the_methods_of_holdfast(door: str, hf: Holdfast, client: Client) -> None:
-    far, here = (getattr(client, door), getattr(hf, door)) if door else (client, hf)
-    for name, method in inspect.getmembers(far, inspect.ismethod):
+@pytest.mark.parametrize("namespace", ["", *NAMESPACES])
+def test_the_client_has_the_methods_of_holdfast(namespace: str, hf: Holdfast, client: Client) -> None:
+    remote, local = (getattr(client, namespace), getattr(hf, namespace)) if namespace else (client, hf)
+    for name, method in inspect.getmembers(remote, inspect.ismethod):
         if name.startswith("_") or name in ("follow",):
             continue
         own = inspect.signature(method).parameters
-        same = inspect.signature(getattr(here, name)).parameters
+        same = inspect.signature(getattr(local, name)).parameters
         assert {one: own[one].default for one in own if one not in LEFT_OUT} == {
             one: same[one].default for one in same if one not in LEFT_OUT
         }, name
@@ -96,25 +97,25 @@ def test_a_result_comes_back_as_plain_json(value: Any, hf: Holdfast, client: Cli
     assert client.snapshot(run).result == hf.snapshot(run.id).result
 
 
-def test_bytes_and_instants_cross_as_plain_json(hf: Holdfast, client: Client) -> None:
+def test_bytes_and_instants_are_sent_as_plain_json(hf: Holdfast, client: Client) -> None:
     at = datetime(2026, 3, 29, 1, 30, tzinfo=UTC)
-    run = client.submit("letters.seal", content=bytes(range(256)), at=at)
-    content, told = run.result(20)
-    assert (base64.urlsafe_b64decode(content), datetime.fromisoformat(told)) == (bytes(range(256))[::-1], at)
+    run = client.submit("letters.reverse", content=bytes(range(256)), at=at)
+    content, sealed_at = run.result(20)
+    assert (base64.urlsafe_b64decode(content), datetime.fromisoformat(sealed_at)) == (bytes(range(256))[::-1], at)
     assert hf.get(run.id).result(20) == (bytes(range(256))[::-1], at)
 
-    again = client.submit("letters.seal", **client.snapshot(run).args)
-    assert again.result(20) == [content, told]
+    again = client.submit("letters.reverse", **client.snapshot(run).args)
+    assert again.result(20) == [content, sealed_at]
     with pytest.raises(InvalidArguments, match="content: Data should be valid base64"):
-        client.submit("letters.seal", content="no base64", at=at)
+        client.submit("letters.reverse", content="no base64", at=at)
 
 
 def test_a_failed_run_raises_run_failed(client: Client) -> None:
-    with pytest.raises(RunFailed, match="no ink"):
+    with pytest.raises(RunFailed, match="printer offline"):
         client.submit("letters.fail").result(20)
 
 
-def test_options_go_along_with_a_submission(hf: Holdfast, client: Client) -> None:
+def test_the_options_of_a_submission_reach_the_server(hf: Holdfast, client: Client) -> None:
     due_at = datetime(2100, 1, 1, tzinfo=UTC)
     job = client.jobs["letters.greet"].using(
         queue="later", priority=7, key="k", due_at=due_at, tags={"a": "b"}, idempotency_key="once"
@@ -156,7 +157,7 @@ def test_values_that_lists_leave_out_are_fetched(hf: Holdfast, client: Client) -
 
 
 def test_every_namespace_returns_what_holdfast_returns(hf: Holdfast, client: Client) -> None:
-    built = client.submit("press.make", plate="a", fingerprint="f1")
+    built = client.submit("environments.install", package="a", fingerprint="f1")
     shot = client.submit("film", text="take one")
     for run in (built, shot):
         run.result(20)
@@ -199,7 +200,7 @@ def test_every_namespace_returns_what_holdfast_returns(hf: Holdfast, client: Cli
     assert client.bulk.again(RunFilter(queue="nothing")).result(20)["done"] == 0
 
 
-def test_errors_come_back_with_their_own_classes(server: Server, client: Client) -> None:
+def test_errors_of_the_server_are_raised_with_the_same_classes(server: Server, client: Client) -> None:
     def refused(error: type[HoldfastError], ask: Any) -> HoldfastError:
         with pytest.raises(error) as caught:
             ask()
@@ -269,31 +270,33 @@ def test_the_token_may_come_with_the_url_or_the_environment(server: Server, monk
 
 def test_events_are_followed_until_the_run_has_ended(hf: Holdfast, client: Client) -> None:
     run = hf.jobs["letters.greet"].using(queue="unserved").submit(name="Followed")
-    told: list[str] = []
+    kinds: list[str] = []
 
     def follow() -> None:
-        told.extend(event.kind for _, event in client.follow(run.id))
+        kinds.extend(event.kind for _, event in client.follow(run.id))
 
     reader = threading.Thread(target=follow)
     reader.start()
     run.cancel()
     reader.join(60)
-    assert told[0] == "RUN_QUEUED"
-    assert told[-1] == "RUN_CANCELLED"
+    assert kinds[0] == "RUN_QUEUED"
+    assert kinds[-1] == "RUN_CANCELLED"
 
 
-def test_a_long_poll_is_waited_for(hf: Holdfast, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_http_timeout_of_a_long_poll_includes_its_wait(
+    hf: Holdfast, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run = hf.jobs["letters.greet"].using(queue="unserved").submit(name="Waits")
-    told = client.timeline_page(run.id).events[-1][0]
-    http, patience = client._wire._http, []
+    cursor = client.timeline_page(run.id).events[-1][0]
+    http, timeouts = client._wire._http, []
 
     def asked(*given: Any, request: Any = http.request, **options: Any) -> Any:
-        patience.append(options["timeout"])
+        timeouts.append(options["timeout"])
         return request(*given, **options)
 
     monkeypatch.setattr(http, "request", asked)
-    assert client.timeline_page(run.id, after=told, wait=0.25).events == ()
-    assert patience[0] == 30.25
+    assert client.timeline_page(run.id, after=cursor, wait=0.25).events == ()
+    assert timeouts[0] == 30.25
 
 
 def test_following_continues_from_the_last_event(hf: Holdfast, client: Client) -> None:
@@ -326,7 +329,7 @@ def test_a_broken_stream_continues_where_it_broke(client: Client, monkeypatch: p
 
 
 class Broken:
-    """A stream that breaks after so many events."""
+    """A stream that breaks after the given number of events."""
 
     def __init__(self, stream: Any, *, after: int) -> None:
         self._stream, self._after = stream, after
@@ -345,15 +348,15 @@ class Broken:
             yield line
             seen += line.startswith('data: {"')
             if seen == self._after and not line:
-                raise ServerUnavailable("the line broke")
+                raise ServerUnavailable("the connection broke")
 
 
-def test_frames_are_read_as_the_standard_writes_them() -> None:
+def test_event_stream_frames_are_parsed_as_the_standard_defines() -> None:
     lines = [": hello", "", "retry: 5", "", "id: 1", "data: a", "data:b", "", "event: end", "data: {}", "", "data: cut"]
     assert list(frames(iter(lines))) == [("message", "a\nb"), ("end", "{}")]
 
 
-def test_many_waits_need_no_thread_each_and_leave_nothing_behind(
+def test_many_async_waiters_need_no_threads_and_leave_nothing_behind(
     hf: Holdfast, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
@@ -372,7 +375,7 @@ def test_many_waits_need_no_thread_each_and_leave_nothing_behind(
         tasks = [asyncio.create_task(client._handle(run.snapshot).aresult()) for run in waits]
         while asked.count("open") < 20:
             await asyncio.sleep(0.01)
-        assert set(asked) == {"open"}, "no run is asked for by itself"
+        assert set(asked) == {"open"}, "no run is polled on its own"
         assert not [thread for thread in threading.enumerate() if thread.name.startswith("asyncio")]
         assert await asyncio.wait_for(asyncio.to_thread(lambda: "free"), 60) == "free"
         for task in tasks:

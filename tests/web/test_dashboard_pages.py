@@ -23,8 +23,8 @@ ASK = {"Accept": "text/html"}
 
 @pytest.fixture(scope="module")
 def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server whose runs move only when told."""
-    folder: Path = tmp_path_factory.mktemp("nouns")
+    """A server without a worker: tests execute runs with `Manual`."""
+    folder: Path = tmp_path_factory.mktemp("dashboard")
     with Holdfast(f"sqlite:///{folder / 'work.db'}", artifacts=folder / "artifacts") as hf:
         film = hf.pipeline("film")
 
@@ -53,8 +53,8 @@ def read(client: httpx.Client, path: str) -> str:
     return answer.text
 
 
-def done(client: httpx.Client, path: str, **fields: str) -> tuple[str, str]:
-    """Where a form leads, and the page there."""
+def submit_form(client: httpx.Client, path: str, **fields: str) -> tuple[str, str]:
+    """Submit a form; return the address that it redirects to, and the page there."""
     answer = client.post(path, data=fields, headers=ASK)
     assert answer.status_code == 303, answer.text
     there = answer.headers["location"]
@@ -74,20 +74,20 @@ def test_a_pipeline_page_draws_stages_and_lists_segments_and_failures(web: Serve
     assert "audio[2]" in page
     assert "cell-ERROR cell-failed" in page
     assert "No more segments" in read(admin, f"/pipelines/{run.id}?stage=audio&after=9")
-    # Of a stage that there is not, the first split one is shown.
+    # For an unknown stage, the page shows the first split stage.
     assert "Segments of audio" in read(admin, f"/pipelines/{run.id}?stage=%3Cscript%3E")
 
 
 def test_a_pipeline_is_rerun_and_cancelled_from_its_page(web: Server) -> None:
     run = web.hf.jobs["film"].submit(scenes=2)
     operator = web.client("operator", cookie=True)
-    there, page = done(operator, f"/pipelines/{run.id}/rerun", from_stage="cut")
+    there, page = submit_form(operator, f"/pipelines/{run.id}/rerun", from_stage="cut")
     assert there == f"/pipelines/{run.id}"
     assert "stage script has not ended" in page
-    there, page = done(operator, f"/pipelines/{run.id}/rerun")
+    there, page = submit_form(operator, f"/pipelines/{run.id}/rerun")
     assert there != f"/pipelines/{run.id}"
     assert "It runs all stages again" in page
-    _, page = done(operator, f"{there}/cancel", reason="enough")
+    _, page = submit_form(operator, f"{there}/cancel", reason="enough")
     assert "The pipeline is cancelled." in page
     assert operator.get("/pipelines/nothing", headers=ASK).status_code == 404
 
@@ -98,20 +98,22 @@ def test_a_schedule_is_described_triggered_paused_and_resumed(web: Server) -> No
     assert "At 06:00 on Monday through Friday, Europe/Berlin" in page
     assert 'href="/schedules/reports%2Fnightly"' in page
     refused = {"schedule": "reports/nightly", "scheduled_for": "2026-02-03T04:05:06"}
-    assert "no worker is alive" in done(operator, "/schedules/trigger", **refused)[1]
+    assert "no worker is alive" in submit_form(operator, "/schedules/trigger", **refused)[1]
     Manual(web.hf).worker().register()
-    there, page = done(operator, "/schedules/trigger", schedule="reports/nightly", scheduled_for="2026-02-03T04:05:06")
+    there, page = submit_form(
+        operator, "/schedules/trigger", schedule="reports/nightly", scheduled_for="2026-02-03T04:05:06"
+    )
     assert there == "/schedules/reports%2Fnightly"
     assert "Triggered slot 2026-02-03T04:05:06Z of reports/nightly" in page
     assert "queued, by hand" in page
     again = {"schedule": "reports/nightly", "scheduled_for": "2026-02-03T05:05:06+01:00"}
-    assert "is taken by run" in done(operator, "/schedules/trigger", **again)[1]
+    assert "is taken by run" in submit_form(operator, "/schedules/trigger", **again)[1]
     wrong = {"schedule": "reports/nightly", "scheduled_for": "tomorrow"}
-    assert "a slot must be a time" in done(operator, "/schedules/trigger", **wrong)[1]
-    _, page = done(operator, "/schedules/pause", schedule="reports/nightly", note="<b>closed</b>")
+    assert "a slot must be a time" in submit_form(operator, "/schedules/trigger", **wrong)[1]
+    _, page = submit_form(operator, "/schedules/pause", schedule="reports/nightly", note="<b>closed</b>")
     assert "&lt;b&gt;closed&lt;/b&gt;" in page
     assert "<b>closed" not in page
-    assert "is resumed" in done(operator, "/schedules/resume", schedule="reports/nightly")[1]
+    assert "is resumed" in submit_form(operator, "/schedules/resume", schedule="reports/nightly")[1]
     assert operator.get("/schedules/nothing", headers=ASK).status_code == 404
 
 
@@ -126,10 +128,10 @@ def test_a_build_page_lists_its_uses_and_can_rebuild(web: Server) -> None:
     assert '<td class="num" data-label="Used by">3</td>' in page
     assert "No matching builds" in read(operator, "/builds?state=failed")
     assert "configuration:python" in read(operator, f"/builds/{build.run_id}")
-    _, page = done(operator, f"/builds/{build.run_id}/invalidate", reason="a new index")
+    _, page = submit_form(operator, f"/builds/{build.run_id}/invalidate", reason="a new index")
     assert "Stale since" in page
     assert "a new index" in page
-    _, page = done(operator, f"/builds/{build.run_id}/rebuild")
+    _, page = submit_form(operator, f"/builds/{build.run_id}/rebuild")
     assert "Rebuilding in run" in page
     assert page.count('id="history-') == 2
 
@@ -150,19 +152,21 @@ def test_a_key_page_names_holders_and_counts_waiting_runs(web: Server) -> None:
 
 def test_operators_pause_limit_and_resume_queues(web: Server) -> None:
     operator, admin = web.client("operator", cookie=True), web.client("admin", cookie=True)
-    _, page = done(operator, "/queues/pause", queue="slow lane", note="the provider is down")
+    _, page = submit_form(operator, "/queues/pause", queue="slow lane", note="the provider is down")
     assert "Queue slow lane is paused" in page
     assert "the provider is down" in page
-    assert "limit-1" not in page, "an operator sets no limits"
+    assert "limit-1" not in page, "an operator must not see the form for limits"
     refused = operator.post("/queues/limit", data={"queue": "slow lane", "concurrency": "2"}, headers=ASK)
     assert refused.status_code == 403
-    _, page = done(admin, "/queues/limit", queue="slow lane", max_queued="1,000", concurrency="2")
+    _, page = submit_form(admin, "/queues/limit", queue="slow lane", max_queued="1,000", concurrency="2")
     assert "0 of 1,000" in page
     assert "0 of 2" in page
-    assert "a limit must be a whole number" in done(admin, "/queues/limit", queue="slow lane", max_queued="many")[1]
-    assert "must be text of 1 to" in done(operator, "/queues/pause", queue="")[1]
-    assert "is resumed" in done(operator, "/queues/resume", queue="slow lane")[1]
-    done(admin, "/queues/limit", queue="slow lane")
+    assert (
+        "a limit must be a whole number" in submit_form(admin, "/queues/limit", queue="slow lane", max_queued="many")[1]
+    )
+    assert "must be text of 1 to" in submit_form(operator, "/queues/pause", queue="")[1]
+    assert "is resumed" in submit_form(operator, "/queues/resume", queue="slow lane")[1]
+    submit_form(admin, "/queues/limit", queue="slow lane")
 
 
 def test_workers_are_shown_with_their_runs_and_can_be_drained(web: Server) -> None:
@@ -175,9 +179,9 @@ def test_workers_are_shown_with_their_runs_and_can_be_drained(web: Server) -> No
     assert "box:1:worker:&lt;b&gt;" in page
     assert "Runs of lost workers" in page
     assert f'href="/runs/{run.id}"' in page
-    _, page = done(operator, "/workers/drain", worker="box:1:worker:<b>")
+    _, page = submit_form(operator, "/workers/drain", worker="box:1:worker:<b>")
     assert "draining" in page
-    assert "no live worker is called nobody" in done(operator, "/workers/drain", worker="nobody")[1]
+    assert "no live worker is called nobody" in submit_form(operator, "/workers/drain", worker="nobody")[1]
     [operation] = hf.audit_log(limit=1)
     assert (operation.by, operation.action, operation.details) == ("operator", "drain", {"worker": "box:1:worker:<b>"})
     for claim in claims:
@@ -205,8 +209,8 @@ def test_a_viewer_can_change_nothing_and_changes_need_a_csrf_token(web: Server, 
 
 def test_no_link_can_put_text_into_a_page(web: Server) -> None:
     viewer = web.client("viewer")
-    for said in ("nonsense", "e30=", "bnVsbA=="):
-        assert viewer.get("/queues", headers=ASK | {"Cookie": f"{flash.COOKIE}={said}"}).status_code == 200
+    for value in ("nonsense", "e30=", "bnVsbA=="):
+        assert viewer.get("/queues", headers=ASK | {"Cookie": f"{flash.COOKIE}={value}"}).status_code == 200
     assert "taken" not in read(viewer, "/queues?said=taken&problem=taken")
 
 

@@ -42,7 +42,7 @@ def admin(server: Server) -> httpx.Client:
 
 @pytest.fixture(scope="module")
 def done(hf: Holdfast) -> str:
-    """A run that has succeeded; with a key that no other run waits for."""
+    """A succeeded run, whose key no other run waits for."""
     run = hf.jobs["letters.greet"].using(key=lambda **_: "done").submit(name="Ada")
     with hf.worker(queues=["default"]):
         run.result(20)
@@ -51,7 +51,7 @@ def done(hf: Holdfast) -> str:
 
 @pytest.fixture(scope="module")
 def files(hf: Holdfast) -> str:
-    """A run that has made files."""
+    """A run with artifacts."""
     run = hf.submit("files.keep")
     with hf.worker(queues=["default"]):
         run.result(20)
@@ -60,16 +60,16 @@ def files(hf: Holdfast) -> str:
 
 def problem(answer: httpx.Response) -> tuple[int, str]:
     assert answer.headers["content-type"] == "application/problem+json", answer.text
-    said = answer.json()
-    assert said["status"] == answer.status_code
-    assert said["title"]
-    assert said["detail"]
-    return answer.status_code, said["code"]
+    body = answer.json()
+    assert body["status"] == answer.status_code
+    assert body["title"]
+    assert body["detail"]
+    return answer.status_code, body["code"]
 
 
 def test_a_job_shows_its_argument_schema(admin: httpx.Client) -> None:
     job = admin.get("/api/jobs/letters.greet").json()
-    assert job["doc"] == "Greets someone. And more that no list shows."
+    assert job["doc"] == "Greets someone. Lists show only the first sentence."
     assert job["arguments"]["properties"]["times"] == {"title": "Times", "type": "integer"}
     assert job["arguments"]["required"] == ["name"]
     assert job["policy"]["max_attempts"] == 1
@@ -95,7 +95,7 @@ def test_a_full_queue_answers_with_retry_after(admin: httpx.Client) -> None:
     assert (full.json()["queue"], full.json()["limit"]) == ("small", 1)
 
 
-def test_pages_of_a_list_link_by_cursor(hf: Holdfast, admin: httpx.Client) -> None:
+def test_a_list_is_read_page_by_page_with_cursors(hf: Holdfast, admin: httpx.Client) -> None:
     ids = [hf.jobs["letters.greet"].using(tags={"page": "yes"}).submit(name="Ada").id for _ in range(5)]
     found: list[str] = []
     after: str | None = None
@@ -183,11 +183,11 @@ def test_logs_are_found_by_level_and_text(done: str, admin: httpx.Client) -> Non
     def messages(**query: Any) -> list[str]:
         return [record["message"] for record in admin.get(f"/api/runs/{done}/logs", params=query).json()["records"]]
 
-    assert messages() == ["to Ada", "no ink"]
-    assert messages(level="WARNING") == ["no ink"]
+    assert messages() == ["to Ada", "printer offline"]
+    assert messages(level="WARNING") == ["printer offline"]
     assert messages(text="ADA") == ["to Ada"]
     page = admin.get(f"/api/runs/{done}/logs", params={"limit": 1}).json()
-    assert messages(after=page["next"]) == ["no ink"]
+    assert messages(after=page["next"]) == ["printer offline"]
 
 
 def test_steps_are_shown_with_their_results(done: str, admin: httpx.Client) -> None:
@@ -218,7 +218,7 @@ def test_an_artifact_is_downloaded_whole_or_by_range(
         assert answer.headers["content-range"] == f"bytes {first}-{first + size - 1}/2048"
 
 
-def test_a_file_is_closed_when_the_client_has_left() -> None:
+def test_a_file_is_closed_when_the_client_disconnects() -> None:
     async def gone(message: Any = None) -> Any:
         raise OSError("the client is gone")
 
@@ -232,9 +232,9 @@ def test_a_file_is_closed_when_the_client_has_left() -> None:
 def test_artifacts_are_listed_in_pages(files: str, admin: httpx.Client) -> None:
     path, names, after = f"/api/runs/{files}/artifacts", [], None
     for _ in range(4):
-        said = admin.get(path, params={"limit": 1} | ({"after": after} if after else {})).json()
-        names += [one["name"] for one in said["items"]]
-        after = said["next"]
+        body = admin.get(path, params={"limit": 1} | ({"after": after} if after else {})).json()
+        names += [one["name"] for one in body["items"]]
+        after = body["next"]
         if after is None:
             break
     assert names == ["data.bin", "note.txt", "page.html"]
@@ -321,10 +321,10 @@ def test_a_wrong_method_lists_the_allowed_ones_and_invalid_json_is_a_problem(adm
 def test_an_internal_error_shows_only_its_reference(
     admin: httpx.Client, hf: Holdfast, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def slip() -> None:
+    def fail() -> None:
         raise ZeroDivisionError("the password is swordfish")
 
-    monkeypatch.setattr(hf.queues, "list", slip)
+    monkeypatch.setattr(hf.queues, "list", fail)
     answer = admin.get("/api/queues")
     assert problem(answer) == (500, "internal_error")
     assert "swordfish" not in answer.text

@@ -32,14 +32,14 @@ CHECKS = [
     negative_data_rejection,
 ]
 KNOWN: dict[str, list[str]] = {}
-"""Names that are there, by the parameter that takes them: half of what is asked for exists."""
+"""Existing names by parameter: about half of the generated names are replaced by one of them."""
 
 DOCUMENT = json.loads((Path(__file__).parent.parent.parent / "docs" / "openapi.json").read_text("utf-8"))
-del DOCUMENT["security"]  # every request here has a good token; tests of their own are about others
+del DOCUMENT["security"]  # every request here has a valid token; other tests cover invalid tokens
 
 
 def described(*, coverage: bool) -> schemathesis.BaseSchema:
-    """The operations; with `coverage` each is also tried at all the borders of what it takes."""
+    """The operations; with `coverage` each is also tried with the boundary values of its parameters."""
     api = schemathesis.openapi.from_dict(DOCUMENT)
     api.config.phases.coverage.enabled = coverage
     for hook in (map_path_parameters, map_query, map_body):
@@ -53,18 +53,18 @@ def map_path_parameters(context: Any, path_parameters: dict[str, Any] | None) ->
 
 
 def map_query(context: Any, query: dict[str, Any] | None) -> dict[str, Any] | None:
-    """No one waits long for news here."""
+    """Shorten long polls."""
     if query and isinstance(query.get("wait"), int | float) and 0 <= query["wait"] <= 30:
         return query | {"wait": 0.01}
     return query
 
 
 def map_body(context: Any, body: Any) -> Any:
-    """Of the runs that are submitted some fit."""
+    """Make some of the submissions valid."""
     if context.operation.path != "/api/runs" or not isinstance(body, dict) or not isinstance(body.get("job"), str):
         return body
-    fitting = {} if len(body["job"]) % 2 else {"args": {"name": "Ada"}}
-    return body | {"job": "letters.greet"} | fitting
+    valid = {} if len(body["job"]) % 2 else {"args": {"name": "Ada"}}
+    return body | {"job": "letters.greet"} | valid
 
 
 def _known(path: str, name: str, value: Any) -> Any:
@@ -84,7 +84,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 def _fill(hf: Holdfast) -> None:
     with hf.worker(queues=["default"]):
         done = hf.submit("letters.greet", name="Ada")
-        built = hf.submit("press.make", plate="a", fingerprint="f")
+        built = hf.submit("environments.install", package="a", fingerprint="f")
         shot = hf.submit("film", text="one two")
         for run in (done, built, shot):
             run.result(20)
@@ -104,7 +104,7 @@ def _fill(hf: Holdfast) -> None:
 
 
 everyday, thorough = described(coverage=False), described(coverage=True)
-CALM: dict[str, Any] = {
+FIXED_EXAMPLES: dict[str, Any] = {
     "derandomize": True,
     "database": None,
     "deadline": None,
@@ -113,7 +113,7 @@ CALM: dict[str, Any] = {
 
 
 @everyday.parametrize()
-@settings(max_examples=5, **CALM)
+@settings(max_examples=5, **FIXED_EXAMPLES)
 def test_no_generated_request_causes_an_internal_error(server: Server, case: schemathesis.Case[Any]) -> None:
     answer(server, case)
 
@@ -121,7 +121,7 @@ def test_no_generated_request_causes_an_internal_error(server: Server, case: sch
 @pytest.mark.long
 @pytest.mark.timeout(300)
 @thorough.parametrize()
-@settings(max_examples=60, **CALM)
+@settings(max_examples=60, **FIXED_EXAMPLES)
 def test_no_request_with_boundary_values_causes_an_internal_error(server: Server, case: schemathesis.Case[Any]) -> None:
     answer(server, case)
 

@@ -23,8 +23,8 @@ PAGE = Path(__file__).parents[2] / "docs" / "guide" / "metrics.md"
 
 
 @pytest.fixture(autouse=True)
-def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is found is told to no one but who asked."""
+def uncached(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Disable the cache of health checks."""
     monkeypatch.setattr(health, "LASTS", 0)
 
 

@@ -1,4 +1,4 @@
-"""Hostile text in every field that a stranger can fill is shown as text on every page."""
+"""Hostile text in every field that users or programs can fill is shown as text on every page."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from holdfast.runs import events
 from holdfast.values.events import Event
 
 EVIL = "</pre></textarea><img src=x onerror=a() class=evil>\" ' onload=b() {{7*7}}"
-STEERING = ("\x1b", "\u202e", "\u2066", "\r\n")
+CONTROLLING = ("\x1b", "\u202e", "\u2066", "\r\n")
 FIELDS = (
     *("job", "queue", "key", "tag", "tag name", "argument", "argument name", "result", "error", "message", "step"),
     *("host", "worker", "version", "serves", "note", "by", "reason", "schedule", "pause", "pipeline"),
     *("segment", "segment error", "fingerprint", "scope", "reason", "progress", "filter"),
 )
-MOST = 70  # pages
+MOST_PAGES = 70
 WORDS = ("title", "aria-label", "alt", "placeholder", "data-label")
 
 
 def evil(field: str) -> str:
-    """A text that is known again."""
+    """A hostile text that names its field, so that the test finds it on a page."""
     assert field in FIELDS
-    return f"[{field}]{EVIL}{''.join(STEERING)}."
+    return f"[{field}]{EVIL}{''.join(CONTROLLING)}."
 
 
 @pytest.fixture(scope="module")
@@ -92,12 +92,12 @@ def fill(hf: Holdfast) -> None:
 
 
 def pages_of(server: Server) -> Iterator[tuple[str, Parsed]]:
-    """Every page that a link leads to, and each filled with what is hostile."""
+    """Every page that a link leads to, and every list filtered by hostile text."""
     client = server.client("admin", cookie=True, headers={"Accept": "text/html"})
     odd = {"q": EVIL, "job": EVIL, "key": EVIL, "error": EVIL, "state": EVIL, "after": EVIL, "stage": EVIL}
     asked = [f"{path}?{client.build_request('GET', '/', params=odd).url.query.decode()}" for path in PLACES]
     waiting, known = ["/", *asked], {"/", *asked}
-    for _ in range(MOST):
+    for _ in range(MOST_PAGES):
         if not waiting:
             return
         path = waiting.pop(0)
@@ -121,10 +121,12 @@ PLACES = ("/", "/runs", "/pipelines", "/schedules", "/builds", "/keys", "/queues
 def test_hostile_text_in_every_field_is_shown_as_text(site: Server) -> None:
     text = ""
     for path, page in pages_of(site):
-        assert page.slips == [], path
+        assert page.unsafe_markup == [], path
         assert not [one for one in page.elements if "evil" in one[1].get("class", "").split()], path
-        places = [page.text[max(0, at - 150) : at + 30] for each in STEERING if (at := page.text.find(each)) >= 0]
-        places += [f"{tag} {one}" for tag, one in page.elements for name in WORDS if STEERING[1] in one.get(name, "")]
+        places = [page.text[max(0, at - 150) : at + 30] for each in CONTROLLING if (at := page.text.find(each)) >= 0]
+        places += [
+            f"{tag} {one}" for tag, one in page.elements for name in WORDS if CONTROLLING[1] in one.get(name, "")
+        ]
         assert not places, path
         text += page.text
     assert [field for field in FIELDS if f"[{field}]" not in text] == []

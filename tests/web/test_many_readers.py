@@ -20,14 +20,14 @@ READERS, RUNS, EVENTS = 1000, 20, 5
 
 @pytest.fixture(autouse=True)
 def many_files() -> Iterator[None]:
-    """Both ends of every connection are in this process."""
+    """Raise the limit of open files: both ends of every connection are in this process."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 8192)), hard))
     yield
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-def test_a_thousand_streams_get_every_event_once_on_a_handful_of_connections(postgres_url: str, serve: Serve) -> None:
+def test_a_thousand_streams_get_every_event_once_over_few_database_connections(postgres_url: str, serve: Serve) -> None:
     database = Database(postgres_url)
     with Holdfast(postgres_url) as hf:
 
@@ -78,5 +78,5 @@ async def read(port: int, run_id: str) -> list[str]:
     writer.close()
     head, _, body = answer.partition("\r\n\r\n")
     assert head.startswith("HTTP/1.1 200"), head
-    # The pieces of the answer lie between their sizes.
+    # In a chunked response, a size comes before each piece of data.
     return [line for piece in body.split("\r\n")[1::2] for line in piece.split("\n")]

@@ -1,5 +1,5 @@
-"""The router in an application of the user, under a prefix, with a worker."""
-# No postponed annotations: FastAPI could not see what the endpoints close over.
+"""The router in the user's own FastAPI application, under a prefix and with a worker."""
+# No postponed annotations: FastAPI could not resolve those that name local variables.
 
 import re
 import signal
@@ -21,7 +21,7 @@ from holdfast.web import Site, Who, create_app
 PAGE = {"Accept": "text/html"}
 
 
-def test_the_router_works_under_a_prefix_beside_the_applications_own_pages(sqlite_url: str, serve: Serve) -> None:
+def test_the_router_works_under_a_prefix_next_to_the_pages_of_the_application(sqlite_url: str, serve: Serve) -> None:
     with Holdfast(sqlite_url, poll_interval=0.05) as hf:
 
         @hf.job(name="greet")
@@ -39,7 +39,7 @@ def test_the_router_works_under_a_prefix_beside_the_applications_own_pages(sqlit
         client = served.client(headers=PAGE)
         own = client.get("/")
         assert own.json() == "mine"
-        assert "content-security-policy" not in own.headers  # what is theirs is theirs
+        assert "content-security-policy" not in own.headers  # Holdfast adds no headers to pages of the application
         first = client.get("/ops/work/")
         assert (first.status_code, first.headers["location"]) == (303, "/ops/work/sign-in?next=%2Fops%2Fwork%2F")
         assert "content-security-policy" in first.headers
@@ -54,7 +54,7 @@ def test_the_router_works_under_a_prefix_beside_the_applications_own_pages(sqlit
         assert made.status_code == 201, made.text
         with api.stream("GET", f"/ops/work/api/runs/{made.json()['id']}/events", headers=STREAM) as answer:
             kinds = [event.json.get("kind") for event in read_events(answer.iter_lines())]
-        # The worker of its lifespan did it.
+        # The worker that `hf.lifespan` started has executed the run.
         assert [kind for kind in kinds if kind != "OPERATOR_ACTION"] == [
             "RUN_QUEUED",
             "RUN_STARTED",
@@ -90,7 +90,7 @@ def test_the_application_can_provide_the_user(sqlite_url: str, serve: Serve) -> 
         evil = {"Origin": "https://evil.example"}
         assert ada.post("/hf/api/runs", json=run, headers=evil).json()["code"] == "cross_site_request"
         assert ada.post("/hf/api/runs", json=run, headers=own).status_code == 201
-        # Their token is not asked for: our passes are not theirs.
+        # The application decides who has access, so the admin token is not accepted.
         assert served.client(headers={"Authorization": f"Bearer {TOKEN}"}).get("/hf/api/jobs").status_code == 401
 
 
@@ -115,7 +115,7 @@ def test_an_application_can_use_roles_layout_and_limits_for_its_own_pages(
 
         @own.get("/forgotten")
         def forgotten() -> str:
-            return "no one asked for a role here"
+            return "this endpoint requires no role"
 
         app = create_app(site)
         app.include_router(own)
@@ -158,7 +158,7 @@ def test_application_pages_at_the_root_come_before_the_dashboard(sqlite_url: str
         assert 'href="/holdfast/queues"' in ours
         assert served.client("viewer").get("/holdfast/api/runs").json()["items"] == []
         assert served.client().get("/healthz").status_code == 200
-        # Who signs in without having wanted to go anywhere begins at the application's first page.
+        # Sign-in without `next` redirects to the first page of the application.
         assert served.client(headers=PAGE).get(f"/holdfast/sign-in?token={TOKEN}").headers["location"] == "/"
         assert served.client(headers=PAGE).get("/").headers["location"] == "/holdfast/sign-in?next=%2F"
 
@@ -196,9 +196,7 @@ def test_start_up_hooks_of_a_site_run_before_the_first_request(sqlite_url: str, 
         assert [served.client("viewer").get("/done").json() for _ in range(2)] == [["tables", "samples"]] * 2
 
 
-def test_without_the_web_extra_the_router_says_what_to_install(
-    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_the_web_extra_the_error_says_what_to_install(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "holdfast.web.site", None)
     with Holdfast(sqlite_url) as hf, pytest.raises(InvalidSetting, match=r"pip install 'holdfast\[web\]'"):
         hf.router()
@@ -210,7 +208,7 @@ import uvicorn
 from fastapi import FastAPI
 from holdfast import Holdfast
 
-hf = Holdfast(sys.argv[1], admin_token="a-token-of-the-house")
+hf = Holdfast(sys.argv[1], admin_token="the-fixed-admin-token")
 app = FastAPI()
 app.include_router(hf.router())
 config = uvicorn.Config(app, port=0, log_level="info")
@@ -218,7 +216,9 @@ uvicorn.Server(config).run()
 """
 
 
-def test_a_stream_does_not_keep_the_server_of_the_application_from_stopping(sqlite_url: str, tmp_path: Path) -> None:
+def test_an_open_stream_does_not_prevent_the_server_of_the_application_from_stopping(
+    sqlite_url: str, tmp_path: Path
+) -> None:
     (tmp_path / "app.py").write_text(APP)
     process = subprocess.Popen(
         [sys.executable, "app.py", sqlite_url],
@@ -230,7 +230,7 @@ def test_a_stream_does_not_keep_the_server_of_the_application_from_stopping(sqli
     try:
         assert process.stderr is not None
         url = next(found[0] for line in process.stderr if (found := re.findall(r"http://[0-9.:]+", line)))
-        with httpx.stream("GET", f"{url}/live", headers={"Authorization": "Bearer a-token-of-the-house"}) as answer:
+        with httpx.stream("GET", f"{url}/live", headers={"Authorization": "Bearer the-fixed-admin-token"}) as answer:
             lines = answer.iter_lines()
             next(lines)
             process.send_signal(signal.SIGTERM)

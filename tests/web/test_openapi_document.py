@@ -1,6 +1,6 @@
-"""The API's document says what the API does, and the TypeScript types say what the document says.
+"""The OpenAPI document matches the API, and the TypeScript types match the document.
 
-After a change: make types
+Regenerate both after a change: make types
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ def operations() -> Iterator[tuple[str, str, dict[str, Any]]]:
             yield path, method, operation
 
 
-def test_the_document_has_not_drifted() -> None:
+def test_the_stored_document_matches_the_api() -> None:
     compare(DOCS / "openapi.json", typescript.as_text(document()))
 
 
-def test_the_types_have_not_drifted() -> None:
+def test_the_stored_types_match_the_document() -> None:
     compare(DOCS / "holdfast.d.ts", typescript.types(document()))
 
 
@@ -59,11 +59,11 @@ def test_a_changed_document_changes_the_types() -> None:
     assert typescript.types(changed) != typescript.types(document())
 
 
-def test_the_types_are_typescript(tmp_path: Path) -> None:
+def test_the_typescript_compiler_accepts_the_types_and_finds_wrong_uses(tmp_path: Path) -> None:
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     compiler = cache / "holdfast" / "typescript-5.9.3" / "node_modules" / ".bin" / "tsc"
     if not compiler.exists():
-        pytest.skip("no TypeScript: npm is not here or may not install it")
+        pytest.skip("no TypeScript: it is not installed and can't be installed here")
     (tmp_path / "holdfast.d.ts").write_text((DOCS / "holdfast.d.ts").read_text("utf-8"))
     (tmp_path / "good.ts").write_text(
         """\
@@ -146,7 +146,7 @@ def test_every_list_is_bounded() -> None:
     ],
     ids=lambda one: one if isinstance(one, str) else "",
 )
-def test_the_api_exposes_every_field_of_the_engine(shape: str, value: Any, also: set[str]) -> None:
+def test_the_api_exposes_every_field_of_the_python_values(shape: str, value: Any, also: set[str]) -> None:
     shown = set(document()["components"]["schemas"][shape]["properties"])
     assert shown == {field.name for field in dataclasses.fields(value)} | also
 

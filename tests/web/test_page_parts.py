@@ -15,7 +15,7 @@ from tests.web.parsed_page import parse
 
 import holdfast.web
 from holdfast.support.errors import InvalidArguments
-from holdfast.support.text import steers
+from holdfast.support.text import control_characters
 from holdfast.web import text_filters
 from holdfast.web.dashboard import filter_query
 from holdfast.web.dashboard.timeline import Bar, Timeline
@@ -29,7 +29,7 @@ def test_any_text_is_shown_as_text_without_control_characters(text: str, limit: 
     shown = str(text_filters.shown(text, limit))
     page = parse(shown)
     assert {tag for tag, _ in page.elements} <= {"span"}
-    assert not [char for char in page.text if steers(char) and char not in "\n\t"]
+    assert not [char for char in page.text if control_characters(char) and char not in "\n\t"]
     assert len(shown) <= 40 * limit + 100
     shown.encode()
 
@@ -44,7 +44,7 @@ def test_control_characters_are_escaped_and_marked() -> None:
     assert text_filters.plain("a\nb\ud800", 10) == "a\\nb\\ud800"
 
 
-def test_json_that_is_long_is_shown_as_it_is_stored() -> None:
+def test_long_json_is_shown_unformatted() -> None:
     assert text_filters.pretty('{"a":1}') == '{\n  "a": 1\n}'
     assert text_filters.pretty({"a": datetime(2026, 1, 1, tzinfo=UTC)}) == '{\n  "a": "2026-01-01 00:00:00+00:00"\n}'
     long = "[" + "1," * 60_000 + "1]"
@@ -52,7 +52,7 @@ def test_json_that_is_long_is_shown_as_it_is_stored() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "said"),
+    ("seconds", "text"),
     [
         (0, "0 s"),
         (0.18, "180 ms"),
@@ -63,9 +63,9 @@ def test_json_that_is_long_is_shown_as_it_is_stored() -> None:
         (90000, "1 d 1 h"),
     ],
 )
-def test_durations_are_shown_in_ordinary_units(seconds: float, said: str) -> None:
-    assert text_filters.duration(seconds) == said
-    assert text_filters.duration(timedelta(seconds=seconds)) == said
+def test_durations_are_shown_in_ordinary_units(seconds: float, text: str) -> None:
+    assert text_filters.duration(seconds) == text
+    assert text_filters.duration(timedelta(seconds=seconds)) == text
 
 
 def test_an_error_is_split_from_the_last_exception_to_the_first() -> None:
@@ -76,7 +76,7 @@ def test_an_error_is_split_from_the_last_exception_to_the_first() -> None:
             except KeyError as error:
                 raise ValueError("second\nof two lines") from error
         except ValueError:
-            raise RuntimeError("third")  # noqa: B904 – the chain without 'from' is what is tested
+            raise RuntimeError("third")  # noqa: B904 – an implicit chain, without 'from', is tested
     except RuntimeError as error:
         import traceback
 
@@ -131,11 +131,11 @@ def test_a_timeline_without_duration_can_be_drawn() -> None:
 
 def test_the_vendored_files_are_unchanged() -> None:
     folder = WEB / "static" / "vendor"
-    said = dict(re.findall(r"\| `([^`]+)` .*\| ([0-9a-f]{64}) \|", (folder / "README.md").read_text()))
+    documented = dict(re.findall(r"\| `([^`]+)` .*\| ([0-9a-f]{64}) \|", (folder / "README.md").read_text()))
     found = {
         path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir() if path.suffix != ".md"
     }
-    assert found == said
+    assert found == documented
 
 
 def test_no_template_has_inline_script_or_style() -> None:

@@ -1,4 +1,4 @@
-"""Commands over HTTP print the same as on the database."""
+"""Commands over HTTP print the same as commands on the database."""
 
 from __future__ import annotations
 
@@ -24,31 +24,31 @@ Invoke = Callable[..., Result]
 
 @pytest.fixture(scope="module")
 def hf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Holdfast]:
-    """Some of everything, half of it done."""
+    """Runs in several states, a build, a pipeline and a paused queue."""
     with sample_app(tmp_path_factory.mktemp("commands")) as hf:
         with hf.worker(queues=["default", "risky"]):
             hf.submit("letters.greet", name="Ada", times=2).result(20)
             with pytest.raises(RunFailed):
                 hf.submit("letters.fail", text="no \x1b[31mink\x1b[0m <b>").result(20)
-            hf.submit("press.make", plate="a", fingerprint="f1").result(20)
+            hf.submit("environments.install", package="a", fingerprint="f1").result(20)
             hf.submit("film", text="take one").result(20)
         hf.jobs["letters.greet"].using(tags={"to": "bob"}, priority=3, delay=timedelta(days=1)).submit(name="Bob")
         hf.submit("letters.greet", name="Cy")
-        hf.queues.pause("risky", note="no ink")
+        hf.queues.pause("risky", note="printer offline")
         hf.queues.limit("risky", max_queued=5)
         yield hf
 
 
 @pytest.fixture
 def here(hf: Holdfast, monkeypatch: pytest.MonkeyPatch) -> Invoke:
-    """The command on the database."""
+    """Runs a command with the URL of the database."""
     monkeypatch.setenv("HOLDFAST_ARTIFACTS", str(hf.settings.artifacts))
     return lambda command, *rest: invoke(*command.split(), hf.settings.url, *rest)
 
 
 @pytest.fixture
 def there(server: Server, monkeypatch: pytest.MonkeyPatch) -> Invoke:
-    """The command on the server."""
+    """Runs a command with the URL of the server."""
     monkeypatch.setenv("HOLDFAST_TOKEN", TOKEN)
     return lambda command, *rest: invoke(*command.split(), server.url, *rest)
 
@@ -83,7 +83,7 @@ QUESTIONS = [
     ["pipelines show", "film", "--json"],
     ["pipelines show", "letters.greet"],
     ["builds list"],
-    ["builds show", "press.make", "--json"],
+    ["builds show", "environments.install", "--json"],
     ["builds show", "letters.greet"],
     ["queues list"],
     ["queues list", "--json"],
@@ -110,7 +110,7 @@ def test_a_remote_command_prints_the_same_as_a_local_one(
 
 
 def _steady(text: str) -> str:
-    """Without what a second makes different."""
+    """The text without durations, which depend on the moment."""
     return re.sub(r"\b\d+(\.\d+)? ?(ms|s|m|h)\b", "…", text)
 
 

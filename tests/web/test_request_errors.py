@@ -21,10 +21,10 @@ from holdfast.values.tokens import Role
 
 
 class World:
-    """A server with something of each kind.
+    """A server with sample data.
 
-    clients   one of each role; None is no one
-    names     what stands for an id in a path
+    clients   a client by role; None has no token
+    names     placeholders in paths, and the ids that replace them
     """
 
     def __init__(self, hf: Holdfast, server: Server) -> None:
@@ -44,7 +44,7 @@ class World:
         for name, run_id in self.names.items():
             path = path.replace(name, run_id)
         headers: dict[str, Any] = {"Content-Type": "application/json", **(refusal.headers or {})}
-        # A client's own encoder refuses half a character; here it is sent as an escape.
+        # httpx can't encode a lone surrogate; `json.dumps` writes it as an escape.
         body = None if refusal.body is None else json.dumps(refusal.body)
         return self.clients[refusal.role].request(method, path, content=body, headers=headers)
 
@@ -76,7 +76,7 @@ def value(status: int, code: str, given: Any) -> Refusal:
     return submission(status, code, job="letters.echo", args={"value": given})
 
 
-STEERING: list[tuple[str, Any]] = [
+CHANGES: list[tuple[str, Any]] = [
     ("runs", {"job": "letters.greet", "args": {"name": "x"}}),
     ("runs/cancel", {"tag": "no=one"}),
     ("runs/again", {"tag": "no=one"}),
@@ -137,7 +137,7 @@ TABLE = [
     ),
     Refusal("GET /api/runs/RUN/events?after=made-up", 422, "invalid_arguments"),
     Refusal("GET /api/runs/RUN/artifacts?after=nothing", 422, "invalid_arguments"),
-    # What there is not.
+    # Unknown names.
     Refusal("GET /api/jobs/letters.gret", 404, "unknown_job"),
     Refusal("GET /api/runs/nothing", 404, "run_not_found"),
     Refusal("GET /api/runs/nothing/events", 404, "run_not_found"),
@@ -154,9 +154,9 @@ TABLE = [
     Refusal("GET /api/nothing", 404, "unknown_path"),
     Refusal("GET /api/runs/x/y/z/nothing", 404, "unknown_path"),
     Refusal("DELETE /api/runs", 405, "wrong_method"),
-    # Who may not.
-    *(Refusal(f"POST /api/{path}", 401, "not_signed_in", body, role=None) for path, body in STEERING),
-    *(Refusal(f"POST /api/{path}", 403, "not_allowed", body, role="viewer") for path, body in STEERING),
+    # Missing permissions.
+    *(Refusal(f"POST /api/{path}", 401, "not_signed_in", body, role=None) for path, body in CHANGES),
+    *(Refusal(f"POST /api/{path}", 403, "not_allowed", body, role="viewer") for path, body in CHANGES),
     Refusal("POST /api/queues/q/limit", 403, "not_allowed", {"max_queued": 1}, role="operator"),
     Refusal("GET /api/tokens", 403, "not_allowed", role="operator"),
 ]
@@ -172,8 +172,8 @@ def test_an_invalid_request_is_a_problem_with_its_code_and_changes_nothing(world
     before = world.rows()
     answer = world.ask(refusal)
     assert answer.headers["content-type"] == "application/problem+json", answer.text
-    said = answer.json()
-    assert (answer.status_code, said["status"], said["code"]) == (refusal.status, refusal.status, refusal.code), said
-    assert said["title"]
-    assert said["detail"]
+    body = answer.json()
+    assert (answer.status_code, body["status"], body["code"]) == (refusal.status, refusal.status, refusal.code), body
+    assert body["title"]
+    assert body["detail"]
     assert world.rows() == before

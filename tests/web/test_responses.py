@@ -1,4 +1,4 @@
-"""Responses: their headers, and how much of a request is read."""
+"""The headers of responses, and how much of a request is read."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ def test_static_files_are_cached_forever_under_versioned_addresses(shared: Serve
     again = client.get(f"/static/{version}/live.js", headers={"If-None-Match": found.headers["etag"]})
     assert (again.status_code, again.content) == (304, b"")
     etag = found.headers["etag"]
-    for said, status in (("*", 304), (f'"other", W/{etag}', 304), ('"other"', 200), (etag.strip('"'), 200)):
-        answer = client.get(f"/static/{version}/live.js", headers={"If-None-Match": said})
-        assert answer.status_code == status, said
+    for condition, status in (("*", 304), (f'"other", W/{etag}', 304), ('"other"', 200), (etag.strip('"'), 200)):
+        answer = client.get(f"/static/{version}/live.js", headers={"If-None-Match": condition})
+        assert answer.status_code == status, condition
     assert client.get("/static/older/live.js").headers["cache-control"] == "no-cache"
 
 
 @pytest.mark.parametrize("path", ["../site.py", "..%2fsite.py", "%2e%2e/site.py", "/etc/passwd", "vendor", ""])
 def test_no_path_leads_outside_the_static_files(shared: Server, path: str) -> None:
     assert shared.site is not None
-    with socket.create_connection(("127.0.0.1", shared.port)) as raw:  # a client would tidy the path up
+    with socket.create_connection(("127.0.0.1", shared.port)) as raw:  # an HTTP client would normalise the path
         request = (
             f"GET /static/{shared.site.statics.version}/{path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
         )
@@ -61,7 +61,9 @@ def test_no_path_leads_outside_the_static_files(shared: Server, path: str) -> No
 def test_a_body_with_a_content_length_that_is_too_large_is_not_read(shared: Server) -> None:
     with socket.create_connection(("127.0.0.1", shared.port), timeout=60) as raw:
         raw.sendall(b"POST /sign-in HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4000001\r\n\r\n")
-        answer = raw.makefile("rb").read()  # to the end: the connection is closed, whatever would still come
+        answer = raw.makefile(
+            "rb"
+        ).read()  # reads to the end: the server closes the connection without reading the body
     assert answer.startswith(b"HTTP/1.1 413")
     assert b'"code": "body_too_large"' in answer
 
@@ -71,7 +73,7 @@ def test_a_chunked_body_is_read_only_up_to_its_limit(shared: Server) -> None:
         head = f"POST /api/runs HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n"
         raw.sendall(f"{head}Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n".encode())
         piece = b"x" * 100_000
-        for _ in range(41):  # 4.1 MB, and the last piece never comes
+        for _ in range(41):  # 4.1 MB, without the last piece
             raw.sendall(f"{len(piece):x}\r\n".encode() + piece + b"\r\n")
         assert raw.makefile("rb").readline().split()[1] == b"413"
 
@@ -105,7 +107,7 @@ def test_a_problem_is_html_for_a_browser_and_json_for_a_program(shared: Server) 
 
 
 def test_a_response_is_sent_without_delay() -> None:
-    """Its body does not wait until the other end has said that it has the head: that takes some 40 ms."""
+    """With TCP_NODELAY the body is sent at once; otherwise it waits about 40 ms for an acknowledgement of the head."""
     with Address(port=0).listen() as listening, socket.create_connection(listening.getsockname(), timeout=60):
         connection, _ = listening.accept()
         with connection:

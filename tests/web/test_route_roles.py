@@ -1,4 +1,4 @@
-"""Every route by every role: a route that is missing in the table, or admits another role, fails."""
+"""Every route with every role: fails for a route that is not in TABLE or admits a lower role."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.web.conftest import ROLES, Server
 
 from holdfast.values.tokens import Role
 
-# Who is the least that may come in: no one but who is named below them is let in.
+# The lowest role that each route admits; higher roles are admitted too.
 TABLE = {
     "open": """
         GET /healthz
@@ -128,9 +128,9 @@ def test_every_route_is_in_the_table(shared: Server) -> None:
         (method, route.path)
         for route in iter_route_contexts(shared.app.router.routes)
         for method in route.methods or ()
-        if route.path != "/api/{path:path}"  # what there is not, to anyone
+        if route.path != "/api/{path:path}"  # the catch-all for unknown paths
     }
-    assert routes == set(NEEDED), "say in TABLE who may"
+    assert routes == set(NEEDED), "add the route to TABLE with its role"
 
 
 @pytest.mark.parametrize("role", [None, *ROLES])
@@ -140,7 +140,7 @@ def test_no_route_admits_a_role_that_is_not_in_the_table(shared: Server, role: R
     for (method, path), needed in NEEDED.items():
         where = re.sub(r"{\w+(:path)?}", "x", path)
         if (method, where) == ("POST", "/sign-out") and role is not None:
-            continue  # it would end the session of the next one
+            continue  # it would end the session for the next routes
         with client.stream(method, where, json={} if method not in SAFE else None) as answer:
             status = answer.status_code
             if needed is None:

@@ -26,24 +26,24 @@ STATES = ("queued", "running", "succeeded", "failed", "cancelled", "timed_out")
 def application(url: str, folder: Any, clock: FakeClock) -> Holdfast:
     hf = Holdfast(url, artifacts=folder, clock=clock)
 
-    @hf.job(name="press.render", key="document_id")
+    @hf.job(name="documents.render", key="document_id")
     def render(ctx: Context, document_id: str, text: str = "") -> dict[str, str]:
-        ctx.step("order paper", str, 1)
-        ctx.forget("order paper")
-        ctx.step("set the type", str, 1)
+        ctx.step("load template", str, 1)
+        ctx.forget("load template")
+        ctx.step("render pages", str, 1)
         ctx.artifact("report.txt", f"a report {text}".encode("utf-8", "backslashreplace"))
         ctx.artifact("cover.png", b"\x89PNG\r\n\x1a\n")
         ctx.artifact("data.bin", b"\x00\x01")
         return {"document": document_id, "text": text}
 
-    @hf.job(name="press.fail")
+    @hf.job(name="documents.fail")
     def fail(text: str) -> None:
         try:
             raise KeyError("the first cause")
         except KeyError as error:
             raise RuntimeError(text) from error
 
-    @hf.schedule("0 * * * *", name="press.hourly")
+    @hf.schedule("0 * * * *", name="documents.hourly")
     def hourly(ctx: Context) -> None: ...
 
     film = hf.pipeline("film")
@@ -61,7 +61,7 @@ def application(url: str, folder: Any, clock: FakeClock) -> Holdfast:
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, dict[str, str]]]:
-    """A server with a run of every state, by its name."""
+    """A server with a run in every state, and the ids of the runs by name."""
     folder, clock = tmp_path_factory.mktemp("pages"), FakeClock()
     with application(f"sqlite:///{folder}/work.db", folder / "artifacts", clock) as hf, serving(hf) as server:
         yield server, fill(hf, clock)
@@ -73,18 +73,18 @@ def fill(hf: Holdfast, clock: FakeClock) -> dict[str, str]:
     made: dict[str, str] = {}
     made["pipeline"] = jobs["film"].submit(text="one two").id
     manual.run_all()
-    made["succeeded"] = jobs["press.render"].submit(document_id="doc-1", text=HOSTILE).id
-    made["failed"] = jobs["press.fail"].using(tags={"tenant": HOSTILE}).submit(text=HOSTILE).id
+    made["succeeded"] = jobs["documents.render"].submit(document_id="doc-1", text=HOSTILE).id
+    made["failed"] = jobs["documents.fail"].using(tags={"tenant": HOSTILE}).submit(text=HOSTILE).id
     manual.run_all()
     for state, outcome in (("timed_out", TimedOut("Timed out after 2 s")), ("long", Failed("x" * 5_000_000))):
-        made[state] = jobs["press.fail"].submit(text="late").id
+        made[state] = jobs["documents.fail"].submit(text="late").id
         clock.advance(3)
         worker.finish(worker.claim()[0], outcome)
-    made["cancelled"] = jobs["press.fail"].submit(text="never").id
+    made["cancelled"] = jobs["documents.fail"].submit(text="never").id
     hf.cancel(made["cancelled"], reason=HOSTILE, by="eve")
-    made["running"] = jobs["press.render"].submit(document_id="doc-2").id
+    made["running"] = jobs["documents.render"].submit(document_id="doc-2").id
     worker.claim()
-    made["queued"] = jobs["press.render"].submit(document_id="doc-2").id
+    made["queued"] = jobs["documents.render"].submit(document_id="doc-2").id
     made["again"] = hf.again(made["failed"], by="eve").id
     worker.finish(worker.claim()[0], Cancelled("enough"))
     return made
@@ -94,21 +94,23 @@ def get(server: Server, path: str) -> tuple[httpx.Response, Parsed]:
     answer = server.client("operator").get(path, headers={"Accept": "text/html"})
     assert answer.status_code == 200, f"{path}: {answer.text[:500]}"
     page = parse(answer.text)
-    assert page.slips == [], path
+    assert page.unsafe_markup == [], path
     return answer, page
 
 
 def runs_in(page: Parsed) -> set[str]:
-    """The runs that a list shows."""
+    """The ids of the runs in a list."""
     return {one["id"].removeprefix("run-") for one in page.all("tr") if one.get("id", "").startswith("run-")}
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_a_run_of_every_state_has_its_page_and_its_tab(site: tuple[Server, dict[str, str]], state: str) -> None:
+def test_a_run_in_every_state_has_a_page_and_is_listed_in_its_tab(
+    site: tuple[Server, dict[str, str]], state: str
+) -> None:
     server, made = site
     _, page = get(server, f"/runs/{made[state]}")
     assert any(f"state-{state}" in attributes.get("class", "") for attributes in page.all("span"))
-    assert page.all("svg"), "the timeline is drawn"
+    assert page.all("svg"), "the page must have a timeline"
     _, tab = get(server, f"/runs?state={state}")
     assert f"/runs/{made[state]}" in tab.links
 
@@ -127,7 +129,7 @@ def test_a_forgotten_step_is_marked(site: tuple[Server, dict[str, str]]) -> None
     server, made = site
     answer, page = get(server, f"/runs/{made['succeeded']}")
     assert "STEP_FORGOTTEN" in page.text
-    assert "done, then forgotten" in answer.text, "the timeline says so"
+    assert "done, then forgotten" in answer.text, "the timeline must mark the forgotten step"
     assert answer.text.count('<span class="chip">forgotten</span>') == 1
 
 
@@ -160,7 +162,7 @@ def test_hostile_text_is_shown_as_text_on_every_run_page(site: tuple[Server, dic
     assert "\\u202etxt.exe\\u2066" in failed.text
 
 
-def test_a_text_of_five_megabytes_is_cut_and_says_so(site: tuple[Server, dict[str, str]]) -> None:
+def test_a_text_of_five_megabytes_is_cut_with_a_note(site: tuple[Server, dict[str, str]]) -> None:
     server, made = site
     answer, page = get(server, f"/runs/{made['long']}")
     assert len(answer.content) < 500_000
@@ -191,9 +193,9 @@ def test_more_log_lines_are_loaded_from_the_cursor_of_the_page(site: tuple[Serve
     assert parse(again.text).all("li") == []
 
 
-def test_a_filter_is_stored_in_the_address(site: tuple[Server, dict[str, str]]) -> None:
+def test_the_address_contains_the_whole_filter(site: tuple[Server, dict[str, str]]) -> None:
     server, made = site
-    _, page = get(server, "/runs?job=press.render&arg=document_id%3Ddoc-2&key=document_id%3Adoc-2")
+    _, page = get(server, "/runs?job=documents.render&arg=document_id%3Ddoc-2&key=document_id%3Adoc-2")
     assert {made["running"], made["queued"]} == runs_in(page)
     _, page = get(server, "/runs?error=THE+FIRST+CAUSE")
     assert runs_in(page) == {made["failed"]}
@@ -228,7 +230,7 @@ def test_a_search_leads_to_the_run_the_job_or_the_key(site: tuple[Server, dict[s
         for text in (made["queued"], made["queued"][:20], "render", "doc/7&b=1", "")
     }
     assert led[made["queued"]] == f"/runs/{made['queued']}"
-    assert led["render"] == "/runs?job=press.render"
+    assert led["render"] == "/runs?job=documents.render"
     assert led["doc/7&b=1"] == "/runs?key=doc%2F7%26b%3D1"
     assert led[""] == "/runs"
 
@@ -261,7 +263,7 @@ def test_every_link_leads_somewhere_under_a_prefix(tmp_path: Any) -> None:
 def test_operators_cancel_and_run_again_with_forms_that_viewers_do_not_see(serve: Serve, tmp_path: Any) -> None:
     clock = FakeClock()
     with application(f"sqlite:///{tmp_path}/work.db", tmp_path / "artifacts", clock) as hf:
-        run = hf.jobs["press.fail"].submit(text="x")
+        run = hf.jobs["documents.fail"].submit(text="x")
         found = serve(hf)
         viewer, operator = found.client("viewer", cookie=True), found.client("operator", cookie=True)
         page = parse(viewer.get(f"/runs/{run.id}").text)
@@ -273,18 +275,18 @@ def test_operators_cancel_and_run_again_with_forms_that_viewers_do_not_see(serve
         del operator.headers["X-CSRF-Token"]
         assert operator.post(form["action"], data={"reason": "no token"}).status_code == 403
         assert hf.snapshot(run).state == "queued"
-        answer = operator.post(form["action"], data={"csrf": fields["csrf"], "reason": "a slip"})
+        answer = operator.post(form["action"], data={"csrf": fields["csrf"], "reason": "wrong file"})
         assert answer.headers["location"] == f"/runs/{run.id}"
-        assert hf.snapshot(run).error == "a slip"
+        assert hf.snapshot(run).error == "wrong file"
         answer = operator.post(f"/runs/{run.id}/again", data={"csrf": fields["csrf"]})
         assert hf.snapshot(answer.headers["location"].rsplit("/", 1)[1]).again_of == run.id
         assert [one.by for one in hf.audit_log()] == ["operator", "operator"]
 
 
-def test_without_scripts_a_confirmation_has_its_own_page(serve: Serve, tmp_path: Any) -> None:
+def test_without_javascript_a_confirmation_has_its_own_page(serve: Serve, tmp_path: Any) -> None:
     clock = FakeClock()
     with application(f"sqlite:///{tmp_path}/work.db", tmp_path / "artifacts", clock) as hf:
-        run = hf.jobs["press.fail"].submit(text="x")
+        run = hf.jobs["documents.fail"].submit(text="x")
         operator = serve(hf).client("operator", cookie=True, headers={"Accept": "text/html"})
         page = parse(operator.get(f"/runs/{run.id}").text)
         [asks] = [form["action"] for form in page.all("form") if form.get("id") == "asks"]
@@ -305,10 +307,10 @@ def test_a_bulk_operation_shows_the_count_first_and_then_changes_exactly_those_r
 ) -> None:
     clock = FakeClock()
     with application(f"sqlite:///{tmp_path}/work.db", tmp_path / "artifacts", clock) as hf:
-        hf.jobs["press.fail"].submit_many([{"text": str(number)} for number in range(7)])
-        other = hf.jobs["press.render"].submit(document_id="other")
+        hf.jobs["documents.fail"].submit_many([{"text": str(number)} for number in range(7)])
+        other = hf.jobs["documents.render"].submit(document_id="other")
         operator = serve(hf).client("operator", cookie=True)
-        asked = parse(operator.get("/runs/matching?action=cancel&job=press.fail").text)
+        asked = parse(operator.get("/runs/matching?action=cancel&job=documents.fail").text)
         assert "Cancel 7 runs?" in asked.text
         fields = {one["name"]: one.get("value", "") for one in asked.all("input") if one["name"] != "q"}
         answer = operator.post("/runs/matching", data=fields | {"reason": "all of them"})
@@ -318,13 +320,13 @@ def test_a_bulk_operation_shows_the_count_first_and_then_changes_exactly_those_r
         assert answer.headers["location"] == f"/runs/{bulk.id}"
         worker = manual.worker(queues=("operations",))
         worker.work(worker.claim()[0])
-        assert {run.state for run in hf.search(RunFilter(job="press.fail")).items} == {"cancelled"}
+        assert {run.state for run in hf.search(RunFilter(job="documents.fail")).items} == {"cancelled"}
         assert hf.snapshot(other).state == "queued"
         refused = operator.post("/runs/matching", data=fields | {"filter": "[1"})
         assert refused.status_code == 422
 
 
-def test_an_empty_overview_says_how_to_begin(serve: Serve, tmp_path: Any) -> None:
+def test_an_empty_overview_shows_the_first_commands(serve: Serve, tmp_path: Any) -> None:
     with Holdfast(f"sqlite:///{tmp_path}/work.db", clock=FakeClock()) as hf:
         found = serve(hf)
         _, page = get(found, "/")
@@ -336,10 +338,10 @@ def test_an_empty_overview_says_how_to_begin(serve: Serve, tmp_path: Any) -> Non
         assert len(series["at"]) == len(series["succeeded"]) == len(series["wait.p99"]) > 100
 
 
-def test_pages_make_the_same_queries_however_many_runs_have_ended(
+def test_the_number_of_queries_of_a_page_does_not_grow_with_the_number_of_finished_runs(
     serve: Serve, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No statement for each run of a page, and no row for each run of the past."""
+    """Pages execute no statement per listed run and read no row per finished run."""
     asked: list[tuple[str, int]] = []
     read = Transaction.all
 
@@ -355,14 +357,14 @@ def test_pages_make_the_same_queries_however_many_runs_have_ended(
         worker = Manual(hf).worker()
         told: list[dict[str, tuple[int, int]]] = []
         for many in (100, 2000):
-            hf.jobs["press.fail"].submit_many([{"text": str(number)} for number in range(many)])
+            hf.jobs["documents.fail"].submit_many([{"text": str(number)} for number in range(many)])
             while claims := worker.claim(limit=500):
                 pairs = [(claim.lease, Failed("no")) for claim in claims]
                 hf.do(partial(finish_runs, done=pairs, holder=worker.name))
                 clock.advance(1)
             ended = hf.search(RunFilter(state="failed"), limit=1).items[0]
             monkeypatch.setattr(Transaction, "all", counted)
-            pages = ("/", "/runs", "/runs?state=failed", "/runs?job=press.fail&error=nothing", f"/runs/{ended.id}")
+            pages = ("/", "/runs", "/runs?state=failed", "/runs?job=documents.fail&error=nothing", f"/runs/{ended.id}")
             costs = {}
             for number, page in enumerate((*pages, "/overview/series")):
                 asked.clear()

@@ -1,4 +1,4 @@
-"""Event streams: every event once, from any cursor, with slow and leaving readers."""
+"""Event streams send every event once and from any cursor, even with slow or disconnecting readers."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_stream_sends_the_whole_timeline_from_any_cursor_without_gap_or_repeat
     for number, event in enumerate(events[:-1]):
         assert read_stream(client, path, after=event.id)[:-1] == events[number + 1 :]
     with client.stream("GET", path, headers=STREAM | {"Last-Event-ID": str(events[-1].id)}) as answer:
-        assert answer.status_code == 204  # or a browser would come back for ever
+        assert answer.status_code == 204  # any other status makes a browser reconnect for ever
     assert [one.event for one in read_stream(client, f"{path}?after={events[-1].id}")] == ["end"]
 
 
@@ -94,7 +94,7 @@ def test_streams_and_long_polls_receive_events_as_they_happen(live: Holdfast, se
         assert next(events).json["kind"] == "RUN_QUEUED"
         assert began.wait(60)
         kinds = []
-        while "STEP_FINISHED" not in kinds:  # told while the run goes on
+        while "STEP_FINISHED" not in kinds:  # sent while the run is still running
             kinds.append(next(events).json["kind"])
         go_on.set()
         kinds += [event.json["kind"] for event in events if event.event == "message"]
@@ -113,12 +113,12 @@ def test_events_of_all_runs_are_sent_in_the_order_of_their_commits(postgres_url:
         )
         with contextlib.closing(database.connect()) as early, reading(client, "/api/events") as events:
             database.begin(early)
-            early.execute(insert.format(1))  # has its number, and is not committed
+            early.execute(insert.format(1))  # has the lower number, but is not committed yet
             database.run(insert.format(2))
             told: list[int] = []
             reader = threading.Thread(target=lambda: told.extend(next(events).json["data"]["n"] for _ in range(2)))
             reader.start()
-            # Everything in between is looked at at least twice before the one that began first ends.
+            # The stream polls at least twice before the first transaction commits.
             reader.join(2.5)
             assert told == []
             early.execute("commit")
@@ -170,7 +170,7 @@ def test_the_number_of_streams_is_limited_and_all_end_when_the_server_stops(sqli
             assert next(events).event == "changed"
             assert served.site is not None
             served.site.streams.close()
-            assert list(events) == []  # to its end
+            assert list(events) == []  # the stream has ended
         assert client.get("/live", headers=STREAM).status_code == 503
 
 
@@ -197,13 +197,13 @@ def test_a_reader_that_does_not_read_is_disconnected(
         hf.do(lambda tx: record(tx, long))
         hf.cancel(run.id)
         served = serve(hf)
-        with socket.socket() as deaf:
-            deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-            deaf.connect(("127.0.0.1", served.port))
+        with socket.socket() as stalled:
+            stalled.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            stalled.connect(("127.0.0.1", served.port))
             head = f"GET /api/runs/{run.id}/events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n"
-            deaf.sendall(f"{head}Accept: text/event-stream\r\n\r\n".encode())
+            stalled.sendall(f"{head}Accept: text/event-stream\r\n\r\n".encode())
             found = read_stream(served.client("viewer"), f"/api/runs/{run.id}/events")
-            assert len(found) > 2000  # another one reads it all meanwhile
+            assert len(found) > 2000  # meanwhile another reader gets all events
             eventually_closed(served)
 
 
@@ -231,7 +231,7 @@ def test_streams_survive_a_short_outage_of_the_database(tmp_path: Path, serve: S
         served = serve(hf)
         with reading(served.client("admin"), f"/api/runs/{run.id}/events") as events:
             assert next(events).json["kind"] == "RUN_QUEUED"
-            # The folder, not the file: a file that is missing would be made anew, and be empty.
+            # Move the folder, not the file: SQLite would create a missing file anew, without tables.
             there.rename(away)
             hf.store.close()
             with pytest.raises(StoreUnavailable):

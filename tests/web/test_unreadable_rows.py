@@ -1,6 +1,6 @@
-"""A row that can't be decoded (written by hand, damaged) is marked: no list, page or command fails because of it.
+"""A row that can't be decoded is marked as unreadable: no list, page or command fails because of it.
 
-Each test damages every row of a table with raw SQL and then looks at all there is to look at.
+The tests damage rows with raw SQL and then read every list, page and command.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ INSTANTS = (
 
 
 def damage(database: Database, column: str, text: str, where: str = "1 = 1") -> None:
-    """Write this text into a column of every row, or of those that a condition names."""
+    """Write this text into a column of every row, or of the rows that match `where`."""
     statement = f"update {column} = '{text}' where {where}"
     if column.startswith("holdfast_outcomes"):
         database.rewrite_outcomes(statement)
@@ -79,15 +79,15 @@ def damage(database: Database, column: str, text: str, where: str = "1 = 1") -> 
 
 @pytest.fixture
 def made(hf: Holdfast) -> dict[str, str]:
-    """A run of each kind, by name; and a schedule, a worker, a held key and a paused queue."""
+    """The ids of runs of each kind, by name; there are also a schedule, a worker, a held key and a paused queue."""
 
     declare(hf)
     jobs: Any = hf.jobs
-    greet, film, press = jobs["letters.greet"], jobs["film"], jobs["press.make"]
+    greet, film, environment = jobs["letters.greet"], jobs["film"], jobs["environments.install"]
     manual = Manual(hf)
     manual.schedule()
     manual.worker().register()
-    request = press.request(plate="p", fingerprint="f")
+    request = environment.request(package="p", fingerprint="f")
     runs = {
         "ended": greet.using(tags={"tenant": "acme"}, depends_on=[request]).submit("Ada"),
         "pipeline": film.submit(text="one two"),
@@ -108,7 +108,7 @@ def made(hf: Holdfast) -> dict[str, str]:
 
 
 def worker(now: datetime) -> WorkerInfo:
-    """A worker that is alive by the test's clock, and by the real one that commands go by."""
+    """A worker that has not expired, neither by the test's clock nor by the real clock that commands use."""
     return WorkerInfo(
         id="vm:2:worker",
         host="vm",
@@ -126,7 +126,7 @@ def worker(now: datetime) -> WorkerInfo:
 
 
 def lists(hf: Any, made: dict[str, str]) -> Iterator[object]:
-    """Everything that can be listed from Python; the same for an engine and for a client."""
+    """Everything that can be listed from Python, with a Holdfast or a Client."""
     yield [hf.search(RunFilter()), hf.search(RunFilter(args={"name": "Ada"})), hf.counts()]
     yield [hf.search(RunFilter(state=state)) for state in ("queued", "running", "succeeded")]
     yield [hf.builds.list(), hf.builds.uses(hf.builds.list()), hf.pipelines.list()]
@@ -156,8 +156,8 @@ COMMANDS = (
 )
 
 
-def look_at_all(hf: Holdfast, server: Server, made: dict[str, str]) -> None:
-    """Look at every list, page and command; each must answer."""
+def read_everything(hf: Holdfast, server: Server, made: dict[str, str]) -> None:
+    """Read every list, page and command; none may fail."""
     for _ in lists(hf, made):
         pass
     with Client(server.url, token=server.token) as client:
@@ -172,8 +172,8 @@ def look_at_all(hf: Holdfast, server: Server, made: dict[str, str]) -> None:
         assert answer.status_code == 200, f"{path}: {answer.text[:2000]}"
     for words in (*COMMANDS, *(("runs", "show", one) for one in made.values())):
         for options in ((), ("--json",)):
-            said = CliRunner().invoke(main, [*words[:2], hf.settings.url, *words[2:], *options])
-            assert said.exit_code == 0, f"{words}: {said.output} {said.exception!r}"
+            result = CliRunner().invoke(main, [*words[:2], hf.settings.url, *words[2:], *options])
+            assert result.exit_code == 0, f"{words}: {result.output} {result.exception!r}"
 
 
 @pytest.mark.contract("S4")
@@ -185,10 +185,10 @@ def test_rows_that_cannot_be_decoded_break_no_list(
     for text in BROKEN:
         for column in COLUMNS:
             damage(database, column, text)
-        look_at_all(hf, server, made)
+        read_everything(hf, server, made)
 
 
-@pytest.mark.parametrize("url", ["sqlite"], indirect=True)  # the other stores have columns for instants
+@pytest.mark.parametrize("url", ["sqlite"], indirect=True)  # the other databases have timestamp columns
 def test_instants_that_cannot_be_parsed_break_no_list(
     hf: Holdfast, database: Database, serve: Serve, made: dict[str, str]
 ) -> None:
@@ -196,7 +196,7 @@ def test_instants_that_cannot_be_parsed_break_no_list(
     for text in ("", "long ago"):
         for column in INSTANTS:
             damage(database, column, text)
-        look_at_all(hf, server, made)
+        read_everything(hf, server, made)
 
 
 MARKED = ("runs", "builds", "schedules", "pipelines", "workers")
@@ -238,7 +238,7 @@ def test_every_list_of_schedules_names_the_workers_with_another_definition(
 
 
 @pytest.mark.contract("S4")
-def test_a_damaged_run_shows_what_is_wrong_with_it_everywhere(
+def test_every_interface_shows_what_is_wrong_with_a_damaged_run(
     hf: Holdfast, database: Database, serve: Serve, made: dict[str, str]
 ) -> None:
     run_id = made["ready"]
@@ -253,8 +253,8 @@ def test_a_damaged_run_shows_what_is_wrong_with_it_everywhere(
     assert hf.why(run_id).reasons[0].startswith("unreadable: args: not JSON")
     with Client(server.url, token=server.token) as client:
         assert client.snapshot(run_id) == found
-    [said] = [run for run in web.get("/api/runs").json()["items"] if run["id"] == run_id]
-    assert (said["unreadable"], said["args"]) == (found.unreadable, found.args)
+    [row] = [run for run in web.get("/api/runs").json()["items"] if run["id"] == run_id]
+    assert (row["unreadable"], row["args"]) == (found.unreadable, found.args)
     for path in ("/runs", f"/runs/{run_id}"):
         assert "unreadable: args: not JSON" in web.get(path, headers={"Accept": "text/html"}).text
     for words in (["runs", "list", hf.settings.url], ["runs", "show", hf.settings.url, run_id]):

@@ -1,5 +1,5 @@
-"""Uploads: bounded while they are received, checked by content, and nothing is left behind."""
-# No postponed annotations: FastAPI could not see what the endpoints close over.
+"""Uploads are bounded while they are received, checked by content, and leave no files behind."""
+# No postponed annotations: FastAPI could not resolve those that name local variables.
 
 import hashlib
 import socket
@@ -20,12 +20,12 @@ DOCUMENT = b"%PDF-1.7\n" + b"x" * 200_000
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("uploads")
 
 
 @pytest.fixture(scope="module")
-def uploading(place: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def uploading(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     with Holdfast(f"sqlite:///{tmp_path_factory.mktemp('db') / 'work.db'}", max_body_bytes=10_000) as hf:
         site = Site(hf, admin_token=TOKEN)
         own = site.resource("/documents")
@@ -34,7 +34,7 @@ def uploading(place: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         @takes(5_000_000)
         async def upload(request: Request, who: Annotated[Who, Depends(site.operator)]) -> dict[str, Any]:
             async with site.uploads.receive(
-                request, accepts=magic(PDF, IMAGES), most_bytes=1_000_000, most_files=2, folder=place
+                request, accepts=magic(PDF, IMAGES), most_bytes=1_000_000, most_files=2, folder=folder
             ) as received:
                 files = [
                     (file.field, file.name, file.media_type, file.size, file.sha256, len(file.path.read_bytes()))
@@ -49,13 +49,13 @@ def uploading(place: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 
 @pytest.fixture(autouse=True)
-def _nothing_is_left(place: Path) -> Iterator[None]:
+def _no_file_is_left(folder: Path) -> Iterator[None]:
     yield
     for _ in range(6000):
-        if not list(place.iterdir()):
+        if not list(folder.iterdir()):
             return
         threading.Event().wait(0.01)
-    raise AssertionError(f"left behind: {list(place.iterdir())}")
+    raise AssertionError(f"left behind: {list(folder.iterdir())}")
 
 
 def send(server: Server, *files: tuple[str, bytes], **fields: str) -> httpx.Response:
@@ -128,20 +128,20 @@ def test_a_boundary_that_is_too_long_is_refused(uploading: Server) -> None:
     assert (answer.status_code, answer.json()["code"]) == (400, "upload_broken")
 
 
-def test_an_aborted_upload_leaves_no_file(uploading: Server, place: Path) -> None:
+def test_an_aborted_upload_leaves_no_file(uploading: Server, folder: Path) -> None:
     with socket.create_connection(("127.0.0.1", uploading.port), timeout=60) as raw:
         head = f"POST /documents HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n"
         part = 'Content-Disposition: form-data; name="document"; filename="a.pdf"'
         raw.sendall(f"{head}Content-Type: multipart/form-data; boundary=b\r\nContent-Length: 900000\r\n\r\n".encode())
         raw.sendall(f"--b\r\n{part}\r\n\r\n".encode() + DOCUMENT)
         for _ in range(6000):
-            if list(place.iterdir()):
+            if list(folder.iterdir()):
                 break
             threading.Event().wait(0.01)
-        assert list(place.iterdir())
+        assert list(folder.iterdir())
 
 
-def test_a_page_form_sends_its_csrf_token_in_the_address(uploading: Server) -> None:
+def test_the_csrf_token_of_an_upload_form_may_be_in_the_address(uploading: Server) -> None:
     client = uploading.client("operator", cookie=True)
     token = client.headers.pop("X-CSRF-Token")
     files = {"document": ("a.pdf", DOCUMENT)}

@@ -18,7 +18,7 @@ from holdfast.testing import Manual
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, dict[str, str]]]:
-    """A server with a run, a pipeline and a build that only the application starts, and a run that anyone may."""
+    """A server with a run, a pipeline and a build that only the application starts, and a run that anyone may start."""
     with Holdfast(f"sqlite:///{tmp_path_factory.mktemp('only') / 'work.db'}") as hf, serving(hf) as server:
         process = hf.job(name="process", only_from_code=True, start_at="/documents")(lambda document_id: document_id)
         film = hf.pipeline("film", only_from_code=True, start_at="https://films.example/videos")
@@ -72,7 +72,7 @@ def test_the_api_refuses_code_only_jobs_with_one_code_and_the_address(
 
 
 @pytest.mark.contract("S4")
-def test_the_client_raises_the_error_of_the_engine(site: tuple[Server, dict[str, str]]) -> None:
+def test_the_client_raises_the_same_error_as_holdfast(site: tuple[Server, dict[str, str]]) -> None:
     server, runs = site
     with Client(server.url, token=server.token_of("operator")) as client:
         for ask in (

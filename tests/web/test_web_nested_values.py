@@ -20,7 +20,7 @@ from holdfast.testing import Manual
 if TYPE_CHECKING:
     pass
 
-DEEPEST = nested(MAX_DEPTH - 1)  # the object of all arguments is a level too
+DEEPEST = nested(MAX_DEPTH - 1)  # the object with all arguments is one level too
 
 
 @pytest.fixture
@@ -36,9 +36,9 @@ def app(hf: Holdfast) -> Holdfast:
 def test_the_deepest_value_is_read_through_every_interface(app: Holdfast, manual: Manual, serve: Serve) -> None:
     server = serve(app)
     web = server.client("operator")
-    said = web.post("/api/runs", json={"job": "echo", "args": {"value": DEEPEST}})
-    assert said.status_code == 201, said.text
-    run_id = said.json()["id"]
+    answer = web.post("/api/runs", json={"job": "echo", "args": {"value": DEEPEST}})
+    assert answer.status_code == 201, answer.text
+    run_id = answer.json()["id"]
     manual.run_all()
     result = [DEEPEST]
 
@@ -55,7 +55,7 @@ def test_the_deepest_value_is_read_through_every_interface(app: Holdfast, manual
         assert page.status_code == 200
         assert "unreadable" not in page.text
     for words in (["list", app.settings.url], ["show", app.settings.url, run_id]):
-        said_by_command = CliRunner().invoke(main, ["runs", *words, "--json"])
-        assert said_by_command.exit_code == 0
-        told = json.loads(said_by_command.output)
-        assert (told["items"][0] if "items" in told else told)["result"] == result
+        result_of_command = CliRunner().invoke(main, ["runs", *words, "--json"])
+        assert result_of_command.exit_code == 0
+        document = json.loads(result_of_command.output)
+        assert (document["items"][0] if "items" in document else document)["result"] == result

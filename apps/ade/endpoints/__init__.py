@@ -1,1 +1,1 @@
-"""Endpoints: the routes of ade, one file per noun; each answers programs with JSON and browsers with a page."""
+"""Endpoints: the routes of ade, one file per resource; programs get JSON, and browsers get a page."""

@@ -51,7 +51,7 @@ def router(site: Site) -> APIRouter:
 
     @pages.post("/builds/{build_id}/cancel", name="ade.cancel_build", response_model=Build, summary="Cancel a build")
     def cancel_build(request: Request, build_id: Id, who: Annotated[Who, Depends(site.operator)]) -> Any:
-        """The runs that wait for the build fail. A build that has already ended is not changed."""
+        """Cancels a build, so that the runs waiting for it fail. A build that has already ended is not changed."""
         row = _get(build_id).row
         jobs.cancel_build(row.id, row.configuration_id, row.version, row.fingerprint, by=who.name)
         if wants_page(request):
@@ -66,7 +66,7 @@ def router(site: Site) -> APIRouter:
         summary="Stream the build's log",
     )
     async def stream_build(request: Request, build_id: Id, who: Annotated[Who, Depends(site.viewer)]) -> Response:
-        """The log of the latest execution of the build. Streaming never starts work."""
+        """Streams the log of the latest execution of the build. Streaming never starts work."""
         run_id = (await run_in_threadpool(_get, build_id)).run_id
         if run_id is None:
             raise Problem("build_not_started", "the build has not been queued yet; ask again in a moment", status=409)

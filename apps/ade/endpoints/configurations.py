@@ -111,7 +111,7 @@ def router(site: Site) -> APIRouter:
     def save_configuration(
         configuration_id: Id, body: NewVersion, who: Annotated[Who, Depends(site.operator)]
     ) -> ConfigurationFiles:
-        """If the files are the same as in the current version, no new version is created."""
+        """Creates no new version if the files are the same as in the current version."""
         return _save(configuration_id, body.files)
 
     @pages.post(

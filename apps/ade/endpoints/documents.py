@@ -70,7 +70,7 @@ def router(site: Site) -> APIRouter:
     )
     @takes(settings.max_document_bytes + 100_000)
     async def upload_document(request: Request, workspace_id: Id, who: Annotated[Who, Depends(site.operator)]) -> Any:
-        """The type is judged by the content, not by the file name. The same bytes are stored only once."""
+        """Recognises the type by the content, not by the file name. Stores the same bytes only once."""
         max_bytes = settings.max_document_bytes
         async with site.uploads.receive(request, accepts=documents.kind_of, most_bytes=max_bytes) as received:
             if not received.files:

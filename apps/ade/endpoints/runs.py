@@ -44,7 +44,7 @@ def router(site: Site) -> APIRouter:
     def create_run(
         request: Request, configuration_id: Id, body: NewRun, who: Annotated[Who, Depends(site.operator)]
     ) -> Run:
-        """Returns at once; the build is found or created. 429 `run_queue_full` if too many runs are unfinished."""
+        """Queues a run, and gets or creates its build. Answers 429 `run_queue_full` if too many runs are unfinished."""
         return schemas.run(request, _get(_submit(configuration_id, body.input_document_id)))
 
     @pages.post("/configurations/{configuration_id}/run", name="ade.submit_form", include_in_schema=False)
@@ -103,7 +103,7 @@ def router(site: Site) -> APIRouter:
 
     @pages.post("/runs/{run_id}/cancel", name="ade.cancel", response_model=Run, summary="Cancel a run")
     def cancel_run(request: Request, run_id: Id, who: Annotated[Who, Depends(site.operator)]) -> Any:
-        """A queued run never starts, and a running engine is stopped. A run that has already ended is not changed."""
+        """Cancels a queued run, or stops a running one. A run that has already ended is not changed."""
         _get(run_id)
         hf.cancel(run_id, reason=f"cancelled by {who.name}", by=who.name)
         if wants_page(request):
@@ -114,7 +114,7 @@ def router(site: Site) -> APIRouter:
         "/runs/{run_id}/again", name="ade.again", status_code=201, response_model=Run, summary="Run again, as a new run"
     )
     def run_again(request: Request, run_id: Id, who: Annotated[Who, Depends(site.operator)]) -> Any:
-        """A new run of the same document, with the current version of the configuration. The earlier run stays."""
+        """Submits a new run of the same document with the configuration's current version. The earlier run stays."""
         earlier = _get(run_id).row
         new_id = _submit(earlier.configuration_id, earlier.input_document_id)
         if wants_page(request):
@@ -129,7 +129,7 @@ def router(site: Site) -> APIRouter:
         summary="Stream the run's events and log",
     )
     async def stream_run(request: Request, run_id: Id, who: Annotated[Who, Depends(site.viewer)]) -> Response:
-        """Ends when the run has ended. Streaming never starts work."""
+        """Streams events until the run has ended. Streaming never starts work."""
         await run_in_threadpool(_get, run_id)
         return await site.streams.run(request, run_id)
 

@@ -1,7 +1,7 @@
 """Migrations: ade's tables and views in numbered versions, each applied once, even if several processes start at once.
 
-`ade_schema` has a row for each applied version. Its primary key decides which process applies one: a second process
-that inserts the same number waits for the first, is refused, and checks again.
+`ade_schema` has a row for each applied version. Its primary key decides which process applies a version: a second
+process that inserts the same number waits for the first, is refused, and reads the version again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ VERSIONS = Table(
     Column("applied_at", Instant, nullable=False),
 )
 MIGRATIONS: tuple[Apply, ...] = (initial.apply,)
-"""In order; the first one leads to version 1. Never change a released one."""
+"""All migrations in order; the first leads to version 1. Never change a released migration."""
 
 
 def migrate(connection: Connection, *, prefix: str, migrations: tuple[Apply, ...] = MIGRATIONS) -> None:

@@ -1,4 +1,4 @@
-"""Writes the sample documents, spreadsheets as people really send them: `python -m apps.ade.samples.make [FOLDER]`."""
+"""Writes the sample documents, which are as messy as real ones: `python -m apps.ade.samples.make [FOLDER]`."""
 
 from __future__ import annotations
 

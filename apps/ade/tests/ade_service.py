@@ -48,7 +48,7 @@ MANY_ROWS = b"Name,Amount\n" + b"".join(f"Name {number},{number}\n".encode() for
 
 
 def stores(*, long: str) -> list[Any]:
-    """Return the parameters of the three kinds of database; `long` names the one that only the long tests use."""
+    """Return the parameters of the three kinds of database; only the long tests use the kind named by `long`."""
     kinds = ("sqlite", "postgres", "sqlserver")
     return [pytest.param(kind, marks=pytest.mark.long) if kind == long else kind for kind in kinds]
 
@@ -122,7 +122,7 @@ def held_rules() -> str:
 
 
 def release(*folders: Path, only: str = "") -> None:
-    """Let the held builds in these folders continue, or only that of one configuration."""
+    """Let the held builds in these folders continue, or only the build of one configuration."""
     for folder in folders:
         for waiting in (folder / "checks").glob("*/waiting"):
             with contextlib.suppress(OSError):
@@ -148,7 +148,7 @@ def programs(*folders: Path) -> dict[int, list[str]]:
 
 
 def engines(*folders: Path) -> dict[int, list[str]]:
-    """Return those of these programs that are engines executing a run."""
+    """Return the command lines of these folders' engines that execute a run, by process id."""
     return {pid: command for pid, command in programs(*folders).items() if "ade_engine" in command and "run" in command}
 
 

@@ -1,4 +1,4 @@
-"""Fixtures of ade's tests: databases of each kind, and a service per module, because one is slow to start."""
+"""Fixtures of ade's tests: databases of each kind, and one service per module, because a service is slow to start."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ from tests.process.support import wait_for
 pytestmark = pytest.mark.timeout(300)
 
 TIMEOUT, KILL_GRACE, SLACK = 6, 3, 20
-"""In seconds; the slack is for a busy machine, and far below the timeout of a build."""
+"""In seconds. The slack allows for a busy machine, and is far below the timeout of a build."""
 
 
 @contextlib.contextmanager
@@ -111,7 +111,7 @@ def test_a_build_cancelled_at_once_fails_its_runs_and_the_views_show_it(own_url:
         done = one.ended(one.submit(plain, document)["id"])
 
         cancelled = []
-        for number in range(8):  # the orchestrator and the cancel race: try both orders
+        for number in range(8):  # the orchestrator races with the cancellation, so try often enough for both orders
             configuration = one.configuration(workspace, f"n{number}", files(f"n{number}", held_rules()))
             run = one.submit(configuration, document)
             build = one.post(f"/builds/{run['build_id']}/cancel", status=200)

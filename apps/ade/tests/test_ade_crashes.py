@@ -27,7 +27,7 @@ pytestmark = pytest.mark.timeout(300)
 @pytest.mark.parametrize("own_url", stores(long="postgres"), indirect=True)
 @pytest.mark.contract("Q5", "Q8", "Q13", "Q14")
 def test_killed_servers_and_timeouts_leave_no_run_build_or_process_behind(own_url: str, tmp_path: Path) -> None:
-    """A build whose server is killed executes once more, then fails. A run whose server is killed fails.
+    """After one kill of its server, a build is executed again; after a second, it fails. A run fails after the first.
 
     The last service has short timeouts: slow work fails with a message, and leaves no process behind.
     """

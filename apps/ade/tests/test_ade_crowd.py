@@ -24,7 +24,7 @@ from tests.process.support import wait_for
 
 QUEUE_SIZE, SUBMISSIONS, AT_ONCE = 1000, 1050, 40
 SQLITE_DIVISOR = 5
-"""SQLite has one writer at a time, so there the test uses a fifth of the numbers."""
+"""SQLite allows one writer at a time, so the test submits a fifth as many runs there."""
 pytestmark = pytest.mark.timeout(300)
 
 
@@ -110,7 +110,7 @@ def test_a_thousand_submissions_make_one_build_and_never_exceed_the_concurrency(
 
 
 def both_have_run(one: Service, watch: EngineWatch) -> bool:
-    """Return whether both services have executed runs, so one has restored the environment; no run may have failed."""
+    """Return whether both services have run engines, so that one restored the other's build; fail if a run failed."""
     release(*watch.seen)
     assert one.get("/runs", status="failed")["runs"] == []
     return all(watch.seen.values()) and sum(map(len, watch.seen.values())) >= 3

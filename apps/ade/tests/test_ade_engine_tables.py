@@ -1,4 +1,4 @@
-"""Tables: find_tables among titles, notes and other tables, and never a crash on any grid."""
+"""Tables: found among titles, notes and other tables, without a failure on any grid."""
 
 from __future__ import annotations
 

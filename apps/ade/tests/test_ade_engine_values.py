@@ -1,4 +1,4 @@
-"""Numbers and dates: parsing the many ways in which people write them."""
+"""Numbers and dates: parsed in the many notations that people use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Migrations of ade: each version is applied once and in order, and creates the tables that the code expects."""
+"""Migrations of ade: each is applied once, in order; together they create the tables that the code expects."""
 
 from __future__ import annotations
 

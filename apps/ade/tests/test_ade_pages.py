@@ -105,7 +105,7 @@ def test_the_script_of_the_editor_matches_the_types(tmp_path: Path) -> None:
     options += ["false", "--target", "es2022", "--module", "es2022", "--moduleResolution", "bundler"]
     command = [str(compiler), *options, "--moduleDetection", "force", "ade_editor.js", "other.js"]
     output = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=50, check=False).stdout
-    [error] = output.splitlines()  # of the script that reads a field that no response has
+    [error] = output.splitlines()  # only other.js, which reads a field that no response has
     assert error.startswith("other.js")
 
 

@@ -67,7 +67,7 @@ CONFINED = {
     4: ["import socket; socket.create_connection(('127.0.0.1', {port}), 5)"],
     6: ["import os, signal; os.kill({pid}, 0)"],
 }
-"""Code that must fail, by the version of Landlock from which on it can be forbidden."""
+"""Code that must fail, by the first version of Landlock that can forbid it."""
 
 
 @pytest.mark.parametrize(
@@ -111,8 +111,8 @@ def test_a_timed_out_program_is_killed_with_its_children(folder: Path) -> None:
     code = """
 import os, signal, subprocess, sys, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
-deaf = "import signal, time; signal.signal(15, signal.SIG_IGN); time.sleep(600)"
-child = subprocess.Popen([sys.executable, "-c", deaf])
+ignore = "import signal, time; signal.signal(15, signal.SIG_IGN); time.sleep(600)"
+child = subprocess.Popen([sys.executable, "-c", ignore])
 open("pids", "w").write(f"{os.getpid()} {child.pid}")
 time.sleep(600)
 """

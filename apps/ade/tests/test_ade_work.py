@@ -119,8 +119,8 @@ def test_events_are_described_for_the_log(event: engine_events.Event, text: str,
         ("ready", ("m",), "The build is ready; this run waits for a free worker."),
         ("cancelled", ("m",), "The build was cancelled; this run is about to fail."),
         ("failed", ("m",), "The build failed; this run is about to fail."),
-        ("cancelled", (), "The last build was cancelled; it is built once more."),
-        ("failed", ("another",), "The last build failed; it is built once more."),
+        ("cancelled", (), "The last build was cancelled; it will be built again."),
+        ("failed", ("another",), "The last build failed; it will be built again."),
     ],
 )
 def test_a_queued_run_says_what_it_is_waiting_for(status: str, dependencies: tuple[str, ...], text: str) -> None:

@@ -3,9 +3,9 @@
     read ──▶ group ──▶ write, unless another process has written since the read ──▶ read again, until no article is left
 
 Reading and grouping hold no lock. Each write transaction is short and complete in itself: after a crash between any two
-statements, the next call continues from what was committed. Only one process writes at a time. It first checks that the
-latest link is still the one it read, and reads again if not. Constraints of the database ensure that an article has one
-link, and a count grows only with an inserted link.
+statements, the next call continues from the last commit. Only one process writes at a time. It first checks that the
+latest link is still the one it read, and reads again if not. Constraints of the database ensure that an article has
+only one link. A count is increased only when a link is inserted.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class ConcurrentUpdate(Exception):
 
 @dataclass(frozen=True)
 class ClusteringInput:
-    """New articles, the assigned ones near them in time, the ids of the new ones by URL, and the latest link."""
+    """New articles, assigned articles near them in time, the ids of the new articles by URL, and the latest link."""
 
     new: list[Report]
     known: list[tuple[Report, int]]
@@ -98,7 +98,7 @@ def cluster(
 
     `on_progress` is called after each transaction with the number of articles assigned so far.
 
-    Returns the number of articles that this call assigned (also as `rows`), and of events that it created.
+    Returns how many articles this call assigned (`articles`, also as `rows`) and how many events it created.
 
         cluster(database, settings)       # {"rows": 37, "articles": 37, "new_events": 12}
     """
@@ -188,7 +188,7 @@ def latest_link(session: Session) -> int:
 
 
 def create_clusters(session: Session, first: Mapping[int, Report], *, now: datetime) -> dict[int, int]:
-    """Insert events, still without articles; return their ids by temporary number."""
+    """Insert events without articles; return their ids by temporary number."""
     if not first:
         return {}
     rows = [
@@ -200,7 +200,7 @@ def create_clusters(session: Session, first: Mapping[int, Report], *, now: datet
 
 
 def link_articles(session: Session, links: Sequence[Link], *, now: datetime) -> int:
-    """Link articles to events, and count only those that had no event before; return how many."""
+    """Link articles to events and update the counts; skip linked articles. Return how many links were inserted."""
     rows = [{"cluster_id": link.cluster_id, "raw_article_id": link.article_id, "linked_at": now} for link in links]
     statement = INSERT[session.get_bind().dialect.name](ClusterArticle).values(rows).on_conflict_do_nothing()
     inserted = set(session.scalars(statement.returning(ClusterArticle.raw_article_id)))

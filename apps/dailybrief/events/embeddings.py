@@ -1,7 +1,7 @@
 """Embeddings: texts as vectors of length one; the dot product of two vectors is the similarity of their texts.
 
     Model      256 numbers from a small model, whose weights are in an installed package
-    Spelling   hashed words and letters, if that package is missing or `text` is configured
+    Spelling   hashed words and letters, used if the package is missing or `text` is configured
 
 Neither uses the network.
 """
@@ -49,7 +49,7 @@ class Spelling:
 
 @cache
 def load(kind: str) -> Embedding:
-    """The embedding with this name; ModelMissing if the package of `wordllama` is not installed."""
+    """Return the embedding with this name; raise ModelMissing if the package of `wordllama` is not installed."""
     return Spelling() if kind == Spelling.name else Model(longest=LONGEST)
 
 

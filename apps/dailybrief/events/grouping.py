@@ -9,10 +9,10 @@ score above the threshold, or starts a new event.
 How the result depends on the order of the articles:
 
 - The articles of one call are sorted by time, then URL. The order in which they were stored does not matter.
-- A decision uses only articles assigned before. So it does not matter how a sequence is split into calls, as long as
-  the articles of each call are later than those of the calls before.
-- An article that arrives late, after later ones were assigned, may get another event than it would have got in time.
-  An assignment is never changed.
+- A decision uses only articles that are already assigned. So it does not matter how the articles are split into calls,
+  as long as each call has only later articles than the calls before.
+- If later articles are assigned first, an article may get a different event than it would in the right order. An
+  assignment is never changed.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Assignment:
 
 @dataclass(frozen=True)
 class Rule:
-    """The weights of the score, which is a log-odds value, and the threshold; see `tune_clustering`.
+    """The threshold, and the weights of the score, which is a log-odds value; see `tune_clustering`.
 
     links   how many of an event's most similar articles are averaged
     """
@@ -164,7 +164,7 @@ class Grouping:
         return [(first + int(one), float(scores[one])) for one in found]
 
     def _best(self, position: int, nearest: list[tuple[int, float]]) -> int | None:
-        """The event with the highest score above the threshold, or None; the older one if two are equal."""
+        """The event with the highest score above the threshold, or None; the older event if two scores are equal."""
         mine, scores = self._words[position], defaultdict[int, list[float]](list)
         for other, partial_score in nearest:
             words, names = self._rarity.shared(mine, self._words[other])
@@ -195,8 +195,7 @@ class Rarity:
         """The weighted shares, from 0 to 1, of the words and of the names that two articles have in common."""
         weigh = self._weigh
         words = weigh(one.stems & two.stems) / (math.sqrt(weigh(one.stems) * weigh(two.stems)) or 1.0)
-        # A name at the start of a sentence looks like any other word, so it is enough if one of the two articles shows
-        # it.
+        # A name at the start of a sentence looks like any other word, so it counts if either article has it as a name.
         common = (one.names & two.full) | (two.names & one.full)
         if not common:
             return words, 0.0

@@ -17,7 +17,7 @@ NEW = 0.4  # the share of a title's words that must be new
 
 
 def headline(reports: Sequence[Report]) -> str:
-    """The title whose words most articles share; the earlier one if two are equal."""
+    """The title whose words most articles share; the earlier title if two are equal."""
     ordered = sorted(reports, key=lambda report: (report.at, report.key))
     common = _common(ordered)
     titles = [(report.title, 0) for report in ordered if report.title.strip()]
@@ -37,7 +37,7 @@ def sentence(reports: Sequence[Report]) -> str:
 
 
 def moments(reports: Sequence[Report]) -> list[Report]:
-    """The timeline: articles whose titles bring something new, the earliest first, at most MOMENTS of them."""
+    """The timeline: at most MOMENTS articles whose titles report something new, the earliest first."""
     found, seen = list[Report](), frozenset[str]()
     for report in sorted(reports, key=lambda report: (report.at, report.key)):
         marks = _marks(report.title, "")

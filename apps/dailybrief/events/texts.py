@@ -12,7 +12,7 @@ SENTENCE = re.compile(r"""(?:(?<=[.!?…])|(?<=[.!?…]["'»«”’)]))\s+(?=["
 STEM = 6
 LONGEST = 2000  # only this many characters of an article are used
 
-# Words that say nothing about the event: function words, weekdays, and words of every report.
+# Words that say nothing about the event: function words, weekdays, and words that occur in every report.
 ENGLISH = """
 a about above after again against ago all also am an and any are as at away back be because been before being below
 between both but by can could did do does doing down during each early even ever every few first for from further
@@ -54,8 +54,8 @@ def sentences(text: str) -> list[str]:
 class Words:
     """The words of one article.
 
-    full     every word that is not a stop word, whole
-    stems    their first letters, so that `explodes` matches `explode` and `Streik` matches `Streikende`
+    full     every word that is not a stop word
+    stems    the first letters of these words, so that `explodes` matches `explode` and `Streik` matches `Streikende`
     names    words with a capital that don't start a sentence
     numbers  6.8, 4,000, 2:19:44
     """
@@ -70,7 +70,7 @@ class Words:
 
     @cached_property
     def long(self) -> frozenset[str]:
-        """The words that are longer than their stem; the others are counted as stems already."""
+        """The words that are longer than their stem; the other words already count as stems."""
         return frozenset(word for word in self.full if len(word) > STEM)
 
     @staticmethod
@@ -94,6 +94,6 @@ class Words:
 
 
 def _is_headline_case(words: list[str]) -> bool:
-    """Whether Nearly Every Word Has a Capital, so that a capital does not mean a name."""
+    """Whether Nearly Every Word Has a Capital, so that capitals don't mark names."""
     long = [word for word in words[1:] if len(word) > 3 and word[0].isalpha()]
     return len(long) > 3 and sum(word[0].isupper() for word in long) > 0.8 * len(long)

@@ -32,9 +32,9 @@ def ingest(
     `check` is called often and may raise to stop. `on_progress` is called after each feed with the number of new
     articles so far.
 
-    Returns counts of feeds (feeds, waiting: skipped because they keep failing, fetched, not_modified, failed) and of
-    articles (new, duplicates, outdated, unusable: entries without text). `rows` is `new`. `faults` has the feed_id,
-    url, code and message of each failure.
+    Returns counts of feeds (`feeds`, `waiting`, `fetched`, `not_modified`, `failed`) and of articles (`new`,
+    `duplicates`, `outdated`, `unusable`). `waiting` feeds were skipped because they failed recently; `unusable` entries
+    have no text. `rows` is the same as `new`. `faults` has the feed_id, url, code and message of each failure.
     """
     from dataclasses import asdict
 
@@ -46,7 +46,7 @@ def ingest(
 
 
 def feed_address(text: str, settings: object) -> str:
-    """The URL of a feed that a user wants to add, or BadAddress. Does not use the network."""
+    """Check the URL of a new feed without using the network; return the form to store, or raise BadAddress."""
     from apps.dailybrief.feeds.check_url import checked_url
     from apps.dailybrief.feeds.limits import Limits
 

@@ -22,7 +22,7 @@ Resolver = Callable[[str, int], Iterable[str]]
 """Returns the IP addresses of a host as text. The system's resolver also needs a port."""
 
 PORTS: Final = frozenset({80, 443, 8000, 8008, 8080, 8081, 8443, 8888})
-"""Ports of web servers. A service on another port could take the request for a command."""
+"""Ports of web servers. A service on another port could interpret the request as a command."""
 
 # Allowed only with `allow_private`: loopback, link-local and private networks.
 PRIVATE_4: Final = tuple(
@@ -47,8 +47,8 @@ NEVER_4: Final = tuple(
         "240.0.0.0/4",
     )
 )
-# Only this part of IPv6 is for public hosts. IPv4 addresses embedded in IPv6 are outside of it (mapped, NAT64), or in
-# the exceptions (Teredo, 6to4).
+# Only this part of IPv6 is for public hosts. IPv6 addresses that embed an IPv4 address are outside of it (mapped,
+# NAT64) or among the exceptions (Teredo, 6to4).
 PUBLIC_6: Final = IPv6Network("2000::/3")
 NEVER_6: Final = tuple(IPv6Network(text) for text in ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"))
 
@@ -62,7 +62,7 @@ class Refused(Exception):
 
 
 def system_resolver(host: str, port: int) -> list[str]:
-    """Resolve with the system's resolver; OSError if the host has no address."""
+    """Resolve a host with the system's resolver; raise OSError if it has no address."""
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return [str(address[0]) for *_, address in found]
 
@@ -89,7 +89,7 @@ class AddressPolicy:
         self._check_port(port)
 
     def resolve(self, host: str, port: int) -> list[Address]:
-        """The IP addresses of a host, in the resolver's order; Refused unless all of them are allowed."""
+        """Return the IP addresses of a host, in the resolver's order; raise Refused unless all of them are allowed."""
         self._check_port(port)
         addresses = list(dict.fromkeys(_address(text) for text in self.resolver(host, port)))
         for address in addresses:

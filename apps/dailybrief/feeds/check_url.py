@@ -17,7 +17,7 @@ class BadAddress(Refused):
 
 
 def checked_url(text: str, limits: Limits) -> str:
-    """The URL in the form to store, or BadAddress. Only the spelling of the host and the fragment are changed."""
+    """Return the URL in the form to store, or raise BadAddress. Only the host's spelling and the fragment change."""
     try:
         url = httpx.URL(text.strip())
         policy = AddressPolicy(allow_private=limits.allow_private_addresses)

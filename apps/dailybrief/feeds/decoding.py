@@ -1,8 +1,8 @@
 """Decoding: decodes the bytes of a feed, even if its declared encoding is wrong.
 
-A byte order mark decides first. Then valid UTF-8 is taken as UTF-8, whatever was declared, because text in another
-encoding is hardly ever valid UTF-8. Then the server's declaration counts, then the document's. Everything else is
-decoded as Windows-1252, which never fails.
+A byte order mark decides first. Otherwise a valid UTF-8 document is decoded as UTF-8, whatever encoding is declared,
+because text in another encoding is hardly ever valid UTF-8. Next come the encoding that the server declares and the one
+that the document declares. Everything else is decoded as Windows-1252, which never fails.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SUPPORTED = frozenset(
     | {f"iso8859-{number}" for number in range(2, 17)}
     | {f"cp{number}" for number in range(1250, 1259)}
 )
-# Declared names that in practice stand for a larger encoding.
+# Declared names that in practice mean a larger encoding.
 ALIASES = {"iso8859-1": "cp1252", "ascii": "cp1252", "gb2312": "gb18030", "gbk": "gb18030", "shift_jis": "cp932"}
 CHARSET = re.compile(r"charset\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE)
 DECLARED = re.compile(rb"^\s*<\?xml[^>]*?encoding\s*=\s*[\"']([\w.:-]+)[\"']", re.IGNORECASE)

@@ -11,7 +11,7 @@ class Entry:
     """One item of a feed.
 
     links        URLs of the article, the best first
-    substitutes  other URLs of the entry (of an API or an audio file), to use if it has no link
+    substitutes  other URLs, such as that of an audio file, which are used if the entry has no link
     base         the base URL of its relative links
     """
 

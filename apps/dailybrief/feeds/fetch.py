@@ -161,6 +161,6 @@ def _headers(limits: Limits, etag: str | None, last_modified: str | None) -> dic
 
 
 def _validator(response: httpx.Response, name: bytes) -> str | None:
-    """A header byte for byte, so that it can be sent back unchanged."""
+    """Return a header byte for byte, so that it can be sent back unchanged."""
     found = next((value for key, value in response.headers.raw if key.lower() == name), None)
     return found.decode("latin-1") if found and len(found) <= LONGEST_VALIDATOR else None

@@ -1,4 +1,4 @@
-"""Host throttle: only one request at a time to each host, with a pause between two."""
+"""Host throttle: allows only one request at a time to each host, with a pause between requests."""
 
 from __future__ import annotations
 

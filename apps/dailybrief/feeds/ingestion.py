@@ -37,7 +37,7 @@ def now() -> datetime:
 
 
 def no_check() -> None:
-    """The default for `check`: never stops."""
+    """Never stop the ingestion: the default for `check`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +93,7 @@ def read_all(
     """Read each feed that is due and store its articles.
 
     `check` is called often and may raise to stop. `on_progress` is called after each feed with the number of new
-    articles so far. Without `parsers`, it starts parser processes of its own.
+    articles so far. If `parsers` is not given, new parser processes are started.
     """
     with database.write() as session:
         feeds, waiting = due_feeds(session, limits, at=clock())
@@ -169,7 +169,7 @@ class _FetchThreads:
             except Stopped:
                 return
             except Exception as error:
-                # A bug in our code concerns only this feed; the others are still read.
+                # An internal error fails only this feed; the others are still read.
                 fault = Failed(code="internal_error", message=f"{type(error).__name__}: {error}")
                 result = FeedResult(feed=feed, at=self._clock(), outcome=fault)
             while not self._stop.is_set():

@@ -11,7 +11,7 @@ from typing import Any, Self
 class Limits:
     """The defaults suit feeds from unknown sources.
 
-    fetch_timeout    for one feed with all its redirects, without the wait for other requests to the same host
+    fetch_timeout    for one feed with all its redirects; waiting for other requests to the same host does not count
     connect_timeout  for one connection, including name resolution
     read_timeout     until the next byte arrives
     parse_timeout    CPU time for one document

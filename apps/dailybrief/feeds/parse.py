@@ -1,7 +1,7 @@
 """Parse: turns the bytes of a feed into articles that are safe to store and show.
 
-The canonical URL identifies an article. An entry without a URL gets the URL of the feed with a fragment: a hash of the
-entry's id or text, which is the same each time.
+The canonical URL identifies an article. An entry without a URL gets the URL of the feed with a fragment, which is a
+hash of the entry's id or text and so is always the same.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Parsed:
 
 
 def parse(body: bytes, *, url: str, content_type: str, at: datetime, at_most: int, feed: str = "") -> Parsed:
-    """Parse the feed fetched from `url` at `at`, with at most `at_most` articles; raise BadFeed if it is not one.
+    """Parse the feed fetched from `url` at `at`, with at most `at_most` articles; raise BadFeed if it is not a feed.
 
     `feed` is the stored URL of the feed. It stays the same even if the target of its redirects changes.
     """
@@ -117,5 +117,5 @@ def _generated_url(url: str, text: str) -> str:
 
 
 def _published(entry: Entry, at: datetime) -> datetime:
-    """The first plausible date, but never one in the future, or the article would stay new until then."""
+    """The first plausible date. A future date is not used, because the article would count as new until then."""
     return next((min(date, at) for date in entry.dates if date >= EARLIEST), at)

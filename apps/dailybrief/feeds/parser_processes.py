@@ -84,7 +84,7 @@ class ParserPool:
             self._alive.clear()
 
     def _send(self, request: bytes) -> bytes:
-        """The answer of a process, or an incomplete line if it was killed."""
+        """Return the answer of a process, or an incomplete line if the process was killed."""
         process = self._idle.get()
         try:
             if process is None:
@@ -167,7 +167,7 @@ def _answer(request: ParseRequest) -> Parsed | ParseError:
     except BadFeed as error:
         return ParseError(code=error.code, message=str(error))
     except Exception as error:
-        # An error inside feedparser concerns only this document; the process can parse the next one.
+        # An error inside feedparser affects only this document; the process can parse the next one.
         return ParseError(code="unreadable", message=f"the document can't be parsed: {type(error).__name__}")
 
 

@@ -31,7 +31,7 @@ def read(chunks: Iterable[bytes], *, encoding: str, length: str, limit: int) -> 
 
 
 def _decompress(raw: bytes, encoding: str, limit: int) -> bytes:
-    # Look at the bytes, not at the header: servers send `feed.xml.gz` without it, and plain text with it.
+    # Look at the bytes, not at the header: some servers send gzip without the header, or plain text with it.
     if raw.startswith(GZIP):
         return _inflate(raw, limit, wbits=16 + zlib.MAX_WBITS)
     match encoding:

@@ -1,7 +1,7 @@
 """Store articles: stores the result of reading one feed.
 
-Each feed is stored in its own short transaction: its articles together with the validators of the response. So when the
-server answers "not modified" next time, no article is missing. The unique URL in the database decides whether an
+Each feed is stored in its own short transaction: its articles together with the validators of the response. So no
+article is missing when the server answers "not modified" next time. The unique URL in the database decides whether an
 article is new, so two concurrent jobs neither lose an article nor store one twice.
 """
 
@@ -123,7 +123,7 @@ def _set_title(session: Session, feed: FeedState, title: str) -> None:
 
 
 def _forgotten(session: Session, undated: Sequence[str]) -> set[str]:
-    """Those of the undated articles that retention has deleted."""
+    """Return the undated articles that retention has deleted."""
     return set(session.scalars(select(ForgottenArticle.url).where(ForgottenArticle.url.in_(undated))))
 
 

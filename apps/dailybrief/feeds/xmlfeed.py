@@ -61,7 +61,7 @@ def _from_root(text: str) -> tuple[str, str]:
     while markup := MARKUP.search(text, at):
         skipped = PROLOG.match(text, markup.start())
         if skipped is None:
-            break  # this is the root, or an unclosed prolog, and then the root is the first element after it
+            break  # the root element begins here or, if the prolog is not closed, after this position
         at = skipped.end()
     root = ROOT.search(text, at)
     return (text[root.start() :], root["name"]) if root else (text, "")
@@ -86,7 +86,7 @@ def _entry(entry: dict[str, Any], url: str) -> Entry:
 
 def _links(entry: dict[str, Any]) -> Iterator[str]:
     """The URLs of the article: its `alternate` links, with feedparser's choice first."""
-    # The publisher's own URL, if the links of the feed go through a click counter.
+    # FeedBurner replaces the links by links to its click counter, and keeps the publisher's own URL here.
     yield _text(entry, "feedburner_origlink")
     alternates = list(_hrefs(entry, "alternate"))
     if (chosen := _text(entry, "link")) in alternates:  # otherwise feedparser took the id for a link

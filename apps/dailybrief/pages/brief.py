@@ -1,4 +1,4 @@
-"""/: the current brief of today."""
+"""/: today's brief, as it is now."""
 # No postponed annotations: FastAPI could not resolve `site`, which the endpoints use as a closure.
 
 from typing import Annotated

@@ -54,7 +54,7 @@ def router(site: Site, *, database: Database, settings: Settings) -> APIRouter:
         who: Annotated[Who, Depends(site.viewer)],
         refused: Annotated[str, Query(max_length=LONGEST)] = "",
     ) -> Response:
-        """All feeds with their last fetch and error. The page also shows why the URL in `refused` was refused."""
+        """Lists all feeds with their last fetch and error. The page also shows why the URL in `refused` was refused."""
         with database.read() as session:
             found = feed_list.list_feeds(session)
             if not wants_page(request):
@@ -97,7 +97,7 @@ def router(site: Site, *, database: Database, settings: Settings) -> APIRouter:
 
 
 def _url_error(url: str, settings: Settings) -> str | None:
-    """Why a URL can't be added, or None."""
+    """Return why a URL can't be added, or None if it can."""
     try:
         return None if not url or feed_address(url, settings) else ""
     except BadAddress as error:

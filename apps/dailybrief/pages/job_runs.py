@@ -122,7 +122,7 @@ def to_json(run: JobRun) -> dict[str, Any]:
 
 
 def _instant(text: str) -> datetime:
-    """The time in the form field, which is UTC unless it has a time zone."""
+    """Parse the time in the form field, which is in UTC unless it has a time zone."""
     try:
         at = datetime.fromisoformat(text.strip())
     except ValueError:

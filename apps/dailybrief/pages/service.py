@@ -1,4 +1,4 @@
-"""/service: describes the process that answers. It never schedules."""
+"""/service: describes the web process that answers. A web process never schedules."""
 # No postponed annotations: FastAPI could not resolve `site`, which the endpoints use as a closure.
 
 import os
@@ -19,7 +19,7 @@ def router(site: Site) -> APIRouter:
 
     @pages.get("", name="service")
     def service(who: Annotated[Who, Depends(site.viewer)]) -> Response:
-        """The process that answers. `schedules` is always false here, because only the worker schedules."""
+        """Describes the process that answers. `schedules` is always false, because only the worker schedules."""
         this = (socket.gethostname(), os.getpid())
         here = [worker for worker in site.hf.workers.list() if (worker.host, worker.pid) == this]
         threads = sorted(thread.name for thread in threading.enumerate())

@@ -1,7 +1,7 @@
 """python -m apps.dailybrief.samples MODULE ARGUMENTS: runs a module with settings for the sample feeds.
 
-The feeds are on this machine, so loopback addresses are allowed, and they are read and grouped every minute. Variables
-of the environment override these settings.
+Loopback addresses are allowed, because the feeds are on this machine. Feeds are read, and articles grouped, every
+minute. Environment variables override these settings.
 """
 
 from __future__ import annotations

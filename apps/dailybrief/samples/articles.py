@@ -1,7 +1,7 @@
 """The sample newspapers and their articles.
 
 `at` is the time of publication: 0 is 50 minutes before the start, but not before midnight, and 1 is the start. Articles
-with a higher value appear later.
+with a value above 1 appear after the start.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ ARTICLES = (
            "service expects from midnight, with high water and gusts of a hundred and ten kilometres an hour."),
     Article("ledger", "strike", 1.2, "Karlund tram strike on Thursday: company offers talks on split shifts",
            "One day before the strike of its tram drivers the transport company of Karlund has offered talks about "
-           "shorter split shifts. The union keeps to Thursday."),
+           "shorter split shifts. The union is sticking to Thursday."),
     Article("ledger", "ferry", 1.35, "Spare engine for Skarn ferry is on its way",
            "A spare engine for the ferry to Skarn Island has left the yard, its owner said. The ferry is to sail again "
            "within a week; until then fishing boats bring post and medicine to the islanders."),

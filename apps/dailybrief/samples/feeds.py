@@ -35,7 +35,7 @@ class Entry:
 
 
 class SampleFeeds:
-    """The feeds around the time of their creation. All articles before it are of the same day."""
+    """The feeds, with articles from before and after their creation. All earlier articles are from the same day."""
 
     def __init__(self, now: datetime, zone: ZoneInfo) -> None:
         local = now.astimezone(zone)

@@ -41,7 +41,7 @@ def main() -> int:
 
 
 def add_feeds(base: str) -> None:
-    """Add the feeds at their current URLs, and remove those of an earlier start, which had another port."""
+    """Add the feeds at their current URLs, and remove the feeds of an earlier start, which had another port."""
     now = datetime.now(UTC)
     with jobs.database.write() as session:
         for newspaper in NEWSPAPERS:

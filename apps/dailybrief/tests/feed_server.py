@@ -33,9 +33,9 @@ class FeedServer:
         self.sent: Counter[str] = Counter()
         self.most_at_once: Counter[str] = Counter()
         self.edition = 1
-        """Increase it to give good feeds other articles and other validators."""
+        """Increase this number to give good feeds other articles and other validators."""
         self.released = threading.Event()
-        """Requests for `silent` wait until it is set."""
+        """Requests for `silent` wait until this event is set."""
         self._unanswered: dict[object, str] = {}
         self._lock = threading.Lock()
         handler = type("Handler", (_Handler,), {"feeds": self})
@@ -68,7 +68,7 @@ class FeedServer:
             self.most_at_once[host] = max(self.most_at_once[host], at_once)
 
     def answering(self, request: object) -> None:
-        """Stop counting a request: after the response, its client may send the next one at once."""
+        """Stop counting a request, before its response ends: the client may then send the next one at once."""
         with self._lock:
             self._unanswered.pop(request, None)
 
@@ -161,7 +161,7 @@ def deflated(handler: _Handler, kind: str, number: int) -> None:
 
 
 def encoded(handler: _Handler, kind: str, number: int) -> None:
-    """A feed with different real and declared encodings."""
+    """A feed whose declared encoding is not its real one."""
     real, declared, header = ENCODINGS[number % len(ENCODINGS)]
     text = f'<?xml version="1.0" encoding="{declared}"?>' + rss(kind, number, handler.feeds.edition)
     handler.answer(text.encode(real), Content_Type=f"text/xml; charset={header}" if header else "text/xml")
@@ -180,7 +180,7 @@ ENCODINGS = [
 
 
 def moved(handler: _Handler, kind: str, number: int) -> None:
-    """Three different redirects, the last to a host that all share."""
+    """Three different redirects, the last to a host that all feeds of this kind share."""
     if number < 1000:
         handler.redirect(f"/{kind}/{number + 1000}", status=301)
     elif number < 2000:
@@ -223,7 +223,7 @@ def empty(handler: _Handler, kind: str, number: int) -> None:
 
 
 def large(handler: _Handler, kind: str, number: int) -> None:
-    """Fifty megabytes; every second one declares its length."""
+    """Fifty megabytes; every second such feed declares its length."""
     if number % 2:
         handler.answer(b"", length=LARGE)
         return

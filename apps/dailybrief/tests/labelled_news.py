@@ -7,10 +7,10 @@ All items were written by hand for this purpose, before the thresholds were chos
 - follow-ups up to two days later, such as a rising death toll or an arrest, which belong to the same event;
 - several events of one topic at the same time: elections, floods, mergers, matches of one club, strikes;
 - one name in several events (three people named Dorn, one prime minister in four affairs, a firm with a new phone and
-  a data leak), and a consequence that is an event of its own (a minister resigns over a strike);
+  a data leak), and a consequence that is a separate event (a minister resigns over a strike);
 - twelve single items; thirteen events in German, two in both languages;
-- four towns with several events within three days, in short reports that name only the town. They were added later,
-  because any two of them were grouped together, and before the weights were chosen again.
+- four towns with several events within three days, in short reports that name only the town. These were added later,
+  because all events of a town were grouped together; then the weights were chosen again.
 
 The set is split by topic: topics are sorted by the SHA-256 of their names (the towns separately), and every second one
 is held out. A topic is never split, so that events that are easy to confuse stay together. Weights and thresholds were
@@ -61,7 +61,12 @@ def items(part: Part) -> list[Item]:
 
 @dataclass(frozen=True)
 class Quality:
-    """Of pairs of items: which share found in one cluster belong there, which share that belongs there was found."""
+    """How good a clustering is, by pairs of items.
+
+    precision      the share of the pairs in one cluster that belong to one event
+    recall         the share of the pairs that belong to one event that are in one cluster
+    adjusted_rand  the adjusted Rand index, which combines both
+    """
 
     precision: float
     recall: float
@@ -69,7 +74,7 @@ class Quality:
 
 
 def quality(labels: Sequence[Hashable], found: Sequence[Hashable]) -> Quality:
-    """How well `found` agrees with `labels`: the cluster and the event of each item, in the same order."""
+    """Compare clusters with events: `found` and `labels` have the cluster and the event of each item, in one order."""
     assert len(labels) == len(found)
     both = sum(comb(count, 2) for count in Counter(zip(labels, found, strict=True)).values())
     wanted = sum(comb(count, 2) for count in Counter(labels).values())

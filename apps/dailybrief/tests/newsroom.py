@@ -104,7 +104,7 @@ class Newsroom:
             finally:
                 event.remove(Engine, "before_cursor_execute", send)
             assert left()
-        raise AssertionError("it never completes")
+        raise AssertionError("the work never completes")
 
     def close(self) -> None:
         self.database.close()

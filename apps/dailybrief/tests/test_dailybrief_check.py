@@ -90,7 +90,7 @@ def test_sample_articles_are_from_today_and_none_is_published_early(now: datetim
 
 @pytest.mark.contract("J16")
 def test_the_sample_articles_are_read_and_grouped_by_event(sqlite_url: str) -> None:
-    """With the model, like `./run`."""
+    """Articles are grouped with the model, as in `./run`."""
     database = open_database(sqlite_url)
     settings = Settings(allow_private_addresses=True, host_pause=timedelta(seconds=0.01))
     with sample_feeds() as addresses:

@@ -57,7 +57,7 @@ def partition(assignments: list[Assignment]) -> set[frozenset[str]]:
 
 # ---- quality ----
 
-# The measured values; the minimum values below are a little lower.
+# The measured values. The minimum values below are a little lower.
 #   wordllama  tuning    precision 0.982  recall 0.940  adjusted Rand 0.960
 #   wordllama  held-out  precision 0.927  recall 0.863  adjusted Rand 0.892
 #   text       tuning    precision 0.982  recall 0.923  adjusted Rand 0.951
@@ -111,7 +111,7 @@ def test_the_model_is_loaded_without_the_network(monkeypatch: pytest.MonkeyPatch
     near, same, far, empty = model.embed(["Flood in the valley", "Valley under water", "Chess title for Ana", ""])
     assert near @ same > near @ far + 0.2
     assert not empty.any()
-    assert "wordllama" not in sys.modules  # its own loader is not used
+    assert "wordllama" not in sys.modules  # the package's own loader is not used
 
 
 def test_without_the_model_articles_are_compared_by_words_and_a_warning_is_logged(
@@ -276,7 +276,7 @@ def die_in_the_middle(newsroom: Newsroom, *, after: int) -> None:
 
 
 @pytest.mark.contract("J13")
-def test_a_clustering_that_is_killed_is_finished_by_the_next(newsroom: Newsroom) -> None:
+def test_the_next_clustering_finishes_a_killed_one(newsroom: Newsroom) -> None:
     news = items("tuning")[:40]
     newsroom.store(news)
     if (pid := os.fork()) == 0:
@@ -293,7 +293,9 @@ def test_a_clustering_that_is_killed_is_finished_by_the_next(newsroom: Newsroom)
 
 
 @pytest.mark.contract("J13")
-def test_concurrent_clustering_shares_the_work_and_agrees(newsroom: Newsroom, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_concurrent_clustering_shares_the_work_and_gives_the_same_result(
+    newsroom: Newsroom, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(clustering, "WRITE_BATCH", 5)
     monkeypatch.setattr(clustering, "MAX_CONFLICTS", 1000)
     news = items("tuning")[:60]
@@ -344,7 +346,7 @@ def test_a_count_grows_only_with_an_inserted_link(newsroom: Newsroom) -> None:
         links = [Link(ids[-1], articles[0], news[0].at), Link(ids[-2], articles[1], news[1].at)]
         assert link_articles(session, links, now=START) == 2
         assert link_articles(session, links, now=START) == 0
-        assert link_articles(session, [Link(ids[-2], articles[0], news[0].at)], now=START) == 0  # it has an event
+        assert link_articles(session, [Link(ids[-2], articles[0], news[0].at)], now=START) == 0  # already in an event
         more = [*links, Link(ids[-1], articles[2], news[2].at)]
         assert link_articles(session, more, now=START) == 1
     assert newsroom.counts_are_right()

@@ -1,4 +1,4 @@
-"""Editions: published once, never changed, and with titles from feeds only as escaped text."""
+"""Editions: published once and never changed; titles from feeds appear only as escaped text."""
 
 from __future__ import annotations
 
@@ -174,14 +174,14 @@ def test_the_database_refuses_to_change_an_edition(filled: Newsroom) -> None:
 
 
 def test_today_shows_the_events_of_the_day_so_far(filled: Newsroom) -> None:
-    noon = datetime(2025, 11, 5, 22, tzinfo=UTC)
+    evening = datetime(2025, 11, 5, 22, tzinfo=UTC)
     with filled.database.read() as session:
-        found = editions.events_of_today(session, filled.settings, now=noon)
+        found = editions.events_of_today(session, filled.settings, now=evening)
         titles = [event.cluster.title for event in found]
         assert any("confidence vote" in title for title in titles)
         assert not any("Elmstead" in title for title in titles)
         few = filled.settings.model_copy(update={"brief_events": 2})
-        assert [event.cluster.title for event in editions.events_of_today(session, few, now=noon)] == titles[:2]
+        assert [event.cluster.title for event in editions.events_of_today(session, few, now=evening)] == titles[:2]
 
 
 def test_events_with_more_sources_and_newer_articles_come_first() -> None:

@@ -112,12 +112,12 @@ def test_allow_private_allows_private_addresses_only() -> None:
     ["127.0.0.1", "127.1", "2130706433", "0x7f000001", "0177.0.0.1", "0", "localhost", "[::1]", "[::ffff:127.0.0.1]"],
 )
 def test_no_spelling_of_loopback_gets_a_request(server: FeedServer, host: str) -> None:
-    """Uses the system's resolver, which understands these spellings."""
+    """The test uses the system's resolver, which understands these spellings."""
     before = len(server.seen)
     policy = AddressPolicy(ports=PORTS | {server.port})
     answer = Fetcher(LIMITS, policy=policy).fetch(f"http://{host}:{server.port}/good/0")
     assert isinstance(answer, Failed)
-    # Without IPv6 the system can't resolve some of them, and httpx rejects one spelling.
+    # Without IPv6 the system can't resolve some of these spellings, and httpx rejects one.
     assert answer.code in ("forbidden_address", "unreachable" if ":" in host else "bad_url")
     assert len(server.seen) == before
 

@@ -122,7 +122,7 @@ def test_reading_stops_soon_after_the_size_limit(server: FeedServer) -> None:
 
 @pytest.mark.parametrize(("kind", "number"), [("slow", 0), ("slow", 1), ("silent", 0)])
 def test_a_slow_server_times_out(server: FeedServer, kind: str, number: int) -> None:
-    """Even if it sends a byte now and then: the timeout is for the whole request."""
+    """The timeout is for the whole request, so sending a byte now and then does not extend it."""
     began = time.monotonic()
     answer = fetcher(SHORT_TIMEOUT).fetch(server.url(kind, number))
     assert isinstance(answer, Failed)
@@ -145,7 +145,7 @@ def test_a_fetch_that_waits_for_a_server_can_be_stopped(server: FeedServer) -> N
     thread.start()
     wait_for(lambda: len(server.requests_for("silent")) > before)
     stop.set()
-    thread.join(60)  # the server would keep it for minutes
+    thread.join(60)  # the server would keep the request open for minutes
     assert len(found) == 1
 
 

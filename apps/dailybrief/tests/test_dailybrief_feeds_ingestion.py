@@ -1,4 +1,4 @@
-"""Ingestion: every feed is read once despite faults of others, and every article is stored once despite races."""
+"""Ingestion: every feed is read once even if others fail, and every article is stored once even in a race."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def test_two_hundred_feeds_are_read_and_no_fault_affects_another_feed(
 def test_concurrent_ingestion_loses_no_article_and_stores_none_twice(
     server: FeedServer, either: Database, read: ReadAll
 ) -> None:
-    """Three at once, with feeds that share an article; then again with new articles."""
+    """Three ingestions run at once, with feeds that share an article; then again with new articles."""
     feeds = [server.url("good", number, host=f"host-{number}.test") for number in range(10)]
     add(either, *feeds)
     for edition in (1, 2):
@@ -176,8 +176,8 @@ def test_concurrent_ingestion_loses_no_article_and_stores_none_twice(
 
 
 @pytest.mark.contract("J12")
-def test_of_two_open_transactions_only_one_stores_the_article(postgres_url: str) -> None:
-    """The second waits for the first, and stores the article only if the first is rolled back."""
+def test_only_one_of_two_open_transactions_stores_the_article(postgres_url: str) -> None:
+    """The second transaction waits for the first, and stores the article only if the first is rolled back."""
     with newsroom(postgres_url) as database:
         add(database, "https://a.example/", "https://b.example/")
         first, second = (feed_state(database, url) for url in ("https://a.example/", "https://b.example/"))
@@ -264,7 +264,7 @@ def test_only_new_articles_of_a_feed_are_stored_and_counted(
 
 @pytest.mark.contract("J12")
 def test_validators_are_stored_together_with_the_articles(either: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Otherwise a crash between the two would lose articles, because the server would answer "not modified"."""
+    """If they were not, a crash in between would lose articles: the server would then answer "not modified"."""
     add(either, "https://news.example/feed")
     result = feed_result(feed_state(either, "https://news.example/feed"), "https://news.example/1")
 
@@ -338,7 +338,7 @@ def test_articles_past_their_retention_period_are_not_stored(database: Database)
 
 
 def test_a_deleted_article_without_a_date_is_not_stored_again(either: Database) -> None:
-    """Its feed may list it for years, and it would look new each time."""
+    """The feed may list the article for years, and it would look new each time."""
     address, article = "https://news.example/feed", "https://news.example/1"
     add(either, address)
     began, later = now(), now() + 3 * LIMITS.retain_articles

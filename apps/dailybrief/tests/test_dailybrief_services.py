@@ -107,13 +107,15 @@ def test_a_worker_schedules_only_with_schedules_true() -> None:
 
 @pytest.mark.contract("J1", "J3")
 def test_the_web_service_claims_no_slot_even_if_served_with_a_worker(tmp_path: Path) -> None:
-    """`holdfast serve … --worker`, first beside the real worker and then alone, with a job due each second."""
+    """`holdfast serve … --worker` runs first beside the real worker and then alone, with a job due each second."""
     found = TwoServices(tmp_path, **EVERY_SECOND)
     try:
         worker = found.worker()
         [ready] = worker.events("worker_ready")
         web = found.start("holdfast", "serve", "apps.dailybrief.web:site", "--worker", "--port", "0")
-        url = wait_for(lambda: re.search(r"^http://[^\s?]+", web.log.read_text(), re.MULTILINE), "it serves")[0]
+        url = wait_for(
+            lambda: re.search(r"^http://[^\s?]+", web.log.read_text(), re.MULTILINE), "the web service serves"
+        )[0]
         before = _claimed(found)
         wait_for(lambda: _claimed(found) >= before + 3, "the worker claims the next slots")
         claimants = found.select("select distinct claimed_by from holdfast_slots")
@@ -180,13 +182,15 @@ def job_process(worker: Process) -> int | None:
 
 
 @pytest.mark.contract("J2", "J9", "J3", "J15")
-def test_only_one_worker_is_active_and_the_next_fails_the_run_of_a_killed_one(
+def test_only_one_worker_is_active_and_the_next_worker_fails_the_run_of_a_killed_one(
     newsroom: TwoServices, feeds: FeedServer
 ) -> None:
     pair = [newsroom.start("apps.dailybrief.worker") for _ in range(2)]  # at once
-    second = wait_for(lambda: next((one for one in pair if one.running.poll() is not None), None), "one of two refuses")
+    second = wait_for(
+        lambda: next((one for one in pair if one.running.poll() is not None), None), "one of the two workers has exited"
+    )
     [first] = [one for one in pair if one is not second]
-    wait_for(lambda: first.events("worker_ready"), "the other one works")
+    wait_for(lambda: first.events("worker_ready"), "the other worker is ready")
     assert second.running.returncode == 3
     [refusal] = second.events("worker_refused")
     [ready] = first.events("worker_ready")
@@ -210,9 +214,9 @@ def test_only_one_worker_is_active_and_the_next_fails_the_run_of_a_killed_one(
     assert row["worker_instance"] == ready["worker"]
     [recovery] = third.events("worker_startup_recovery")
     assert (recovery["runs"], recovery["jobs"][0]["run"]) == (1, run_id)
-    [ended] = third.events("job_ended") or wait_for(lambda: third.events("job_ended"), "its end is logged")
+    [ended] = third.events("job_ended") or wait_for(lambda: third.events("job_ended"), "the end of the run is logged")
     assert (ended["run"], ended["status"], ended["error"]) == (run_id, "failed", "worker_startup_recovery")
-    wait_for(lambda: recoveries(newsroom) == counted + 1, "it is counted")
+    wait_for(lambda: recoveries(newsroom) == counted + 1, "the recovery is counted")
     assert child is not None
     wait_for(lambda: not Path(f"/proc/{child}").exists(), "the job of the killed worker has ended, too")
 
@@ -256,13 +260,13 @@ def test_a_killed_job_is_failed_and_the_next_slot_does_its_work_once(newsroom: T
         for job in JOBS if newsroom.is_postgres else JOBS_OF_A_BRIEF:
             if job == "rss_ingestion" or newsroom.is_postgres:  # only the long tests kill each job
                 run_id = newsroom.trigger(job).json()["id"]
-                os.kill(wait_for(lambda: job_process(worker), f"{job} has its process"), signal.SIGKILL)
+                os.kill(wait_for(lambda: job_process(worker), f"{job} runs in a process"), signal.SIGKILL)
                 killed = newsroom.ended(run_id)
                 assert killed["status"] == "failed"
                 assert "killed" in killed["error_message"]
             assert newsroom.run(job)["status"] == "success"
         for job in ("publish_brief", "rss_ingestion") if newsroom.is_postgres else ("rss_ingestion",):
-            assert newsroom.run(job)["status"] == "success", "a second time"
+            assert newsroom.run(job)["status"] == "success", "the job succeeds a second time"
 
     [articles] = newsroom.select("select count(*) as n, count(distinct url) as urls from raw_articles")
     [links] = newsroom.select("select count(*) as n, count(distinct raw_article_id) as articles from cluster_articles")
@@ -289,7 +293,7 @@ def _logged_ends(worker: Process) -> list[dict[str, Any]]:
 
 @pytest.mark.contract("J3", "J8", "J15")
 def test_a_job_interrupted_by_a_deployment_is_failed_and_not_repeated(newsroom: TwoServices, feeds: FeedServer) -> None:
-    """The worker gets SIGTERM while a job runs that can't end in time. The log has the rows it had written."""
+    """The worker gets SIGTERM while a job runs that can't end in time. The log has the number of rows it wrote."""
     _end_workers(newsroom)
     worker = newsroom.start("apps.dailybrief.worker", HOLDFAST_SHUTDOWN_GRACE="1")
     wait_for(lambda: worker.events("worker_ready"), "the worker is ready")
@@ -298,7 +302,7 @@ def test_a_job_interrupted_by_a_deployment_is_failed_and_not_repeated(newsroom: 
     before = _articles(newsroom)
     run_id = newsroom.trigger("rss_ingestion", slot).json()["id"]
     wait_for(lambda: feeds.requests_for("silent"), "the job is in the middle of its work")
-    wait_for(lambda: _articles(newsroom) > before, "it has stored the articles of the other feed")
+    wait_for(lambda: _articles(newsroom) > before, "the job has stored the articles of the other feed")
 
     assert worker.end() == 0
 
@@ -324,7 +328,9 @@ def test_the_counts_of_deleted_rows_are_logged(newsroom: TwoServices) -> None:
     worker = _live(newsroom)
     ended = newsroom.run("retention_cleanup")
     assert ended["status"] == "success"
-    [line] = wait_for(lambda: [one for one in worker.events("job_ended") if one["run"] == ended["id"]], "it is logged")
+    [line] = wait_for(
+        lambda: [one for one in worker.events("job_ended") if one["run"] == ended["id"]], "the end of the run is logged"
+    )
     assert line["rows"] == line["raw_articles"] + line["clusters"] + line["cluster_articles"]
 
 

@@ -165,7 +165,7 @@ def test_an_invalid_setting_is_refused_with_its_name(name: str, value: str, mess
 
 
 @pytest.mark.contract("J3")
-def test_of_a_thousand_claims_of_one_slot_one_succeeds(url: str, newsroom: Holdfast, store: Database) -> None:
+def test_only_one_of_a_thousand_claims_of_a_slot_succeeds(url: str, newsroom: Holdfast, store: Database) -> None:
     slot, claimants, triggers = START + HOUR, 8, 125
     won: list[str] = []
     lost: list[str | None] = []
@@ -232,7 +232,7 @@ def test_slots_missed_by_a_stopped_worker_follow_the_options(
     manual.run_all()
 
     found = [line.split()[1] for line in outcomes(hf, "rss_ingestion")]
-    if expected is None:  # all are due, and those that would overlap an active run are skipped
+    if expected is None:  # all slots are due, and slots that would overlap an active run are skipped
         assert (len(found), set(found) <= {"ran", "skipped"}) == (5, True)
     else:
         assert found == expected
@@ -353,8 +353,8 @@ def test_a_run_that_timed_out_on_a_silent_worker_is_skipped_timeout_and_the_next
 @pytest.mark.contract("J9", "J6")
 @pytest.mark.parametrize("begun", [True, False])
 def test_a_run_of_a_dead_worker_is_failed_as_recovered_even_if_it_timed_out(url: str, begun: bool) -> None:
-    """That it ran too long is a guess; that its worker died is known. This includes slots that were claimed, but not
-    started."""
+    """The worker's death is certain, but the run may not have run for too long. The same holds for a slot that was
+    claimed but not started."""
     schedule = replace(schedules.job_schedules(Settings())[0], expected=timedelta(milliseconds=1))
     with Holdfast(url, poll_interval=0.1, lease=1) as hf:
         store = open_store(url)
@@ -373,7 +373,7 @@ def test_a_run_of_a_dead_worker_is_failed_as_recovered_even_if_it_timed_out(url:
 
 
 @pytest.mark.contract("J11", "J10", "J2")
-def test_a_run_needs_a_slot_an_on_time_start_and_the_one_worker(
+def test_a_run_fails_without_a_slot_after_a_late_start_or_on_another_worker(
     newsroom: Holdfast, manual: Manual, clock: FakeClock, store: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from apps.dailybrief import jobs
@@ -390,7 +390,7 @@ def test_a_run_needs_a_slot_an_on_time_start_and_the_one_worker(
         return None
 
     run_id = newsroom.schedules.trigger("rss_ingestion", scheduled_for=START - HOUR).id
-    assert refused("of no slot") == "NO_SLOT"
+    assert refused("a run without a slot") == "NO_SLOT"
     manual.worker(NAMED, queues=[schedules.QUEUE]).claim()
     clock.advance(5 * MINUTE)
     assert refused(run_id) is None, "a triggered slot may be in the past; its grace time counts from the claim"
@@ -423,7 +423,7 @@ def test_any_sql_client_can_read_the_audit_log(
 @pytest.mark.contract("J4")
 def test_job_runs_has_the_columns_of_the_specification_and_their_types(store: Database) -> None:
     with store.read() as session:
-        if store.is_sqlite:  # it has one type for texts and times, and none for computed columns
+        if store.is_sqlite:  # SQLite has one type for texts and times, and no type for computed columns
             rows = session.connection().exec_driver_sql("pragma table_info(job_runs)").all()
             found = {name: kind or "TEXT" for _, name, kind, *_ in rows}
             assert found == dict.fromkeys(COLUMNS, "TEXT")

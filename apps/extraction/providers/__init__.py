@@ -31,7 +31,7 @@ class ServiceError(Exception):
 
 
 class AnalysisLost(ServiceError):
-    """An analysis that was started will never have a result: it failed, is unknown, or does not end. Start another."""
+    """The analysis will never have a result, because it failed, is unknown or does not end; another must be started."""
 
     def __init__(self, provider: str, message: str) -> None:
         super().__init__(provider, message, reachable=True)
@@ -40,7 +40,7 @@ class AnalysisLost(ServiceError):
 def is_reachable(status: int | None) -> bool:
     """Whether this HTTP status means that the service works and only refuses or delays this request.
 
-    401 and 403 do not: a wrong key is refused for every request.
+    401 and 403 don't mean this, because a service refuses every request with a wrong key.
     """
     return status is not None and 400 <= status < 500 and status not in (401, 403, 408)
 
@@ -95,7 +95,7 @@ Source = Callable[[], bytes]
 
 
 class Analyser(Protocol):
-    """Reads documents in two steps: starting an analysis costs money, asking for its result does not."""
+    """Reads documents in two steps: it starts an analysis, which costs money, and gets the result, which is free."""
 
     name: str
 

@@ -14,7 +14,7 @@ from apps.extraction.providers import BLOB_NAME, BlobMissing, ServiceError, Stor
 
 
 class AzureBlobs:
-    """A container for this database alone, created if it does not exist. All requests are idempotent."""
+    """A container that only this database uses. It is created if it does not exist. All requests are idempotent."""
 
     name = "blobs"
 

@@ -1,8 +1,8 @@
 """Azure documents: read documents with Azure Document Intelligence and its official SDK.
 
 Starting an analysis costs money, so it is done once: the SDK's retries are off, and a step of the run stores the
-operation. Asking for the result costs nothing and may be repeated. An analysis that has failed, or that the service no
-longer knows, raises AnalysisLost; then another one is started.
+operation. Asking for the result costs nothing and may be repeated. If an analysis has failed, or if the service no
+longer knows it, AnalysisLost is raised and the run starts another analysis.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Local documents: read a PDF on this machine, in a child process with limits that ends when its parent does.
+"""Local documents: read a PDF on this machine, in a child process with limits, which ends when its parent does.
 
-PDFs are untrusted. If one makes the library crash, loop or fill the memory, only the child process is affected. If one
-takes control of the process, it finds none of our keys in the environment.
+PDFs are untrusted. If a PDF makes the library crash, loop or fill the memory, only the child process is affected. If a
+PDF takes control of the process, it finds none of our keys in the environment.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ def pdf(*pages: str) -> bytes:
 
 
 class Extraction:
-    """A site and a worker on one database; with `inside`, the worker runs inside the process of the site."""
+    """A site and a worker on one database. If `inside` is true, the worker runs in the process of the site."""
 
     def __init__(self, folder: Path, url: str, *, inside: bool = False, settings: Mapping[str, str]) -> None:
         self.folder, self.url = folder, url

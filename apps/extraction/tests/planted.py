@@ -2,12 +2,13 @@
 
 The passages and a paraphrased question for each were written by hand, before the weights of the search were chosen. A
 paraphrased question shares hardly a word with its passage: it says "van" where the passage says "delivery vehicle". A
-plain question for each passage uses some of its words; these were written later, and measured once. No person, place
-or company is real.
+plain question for each passage uses some of its words; the plain questions were written later and measured once. No
+person, place or company is real.
 
 The documents are of eight kinds (leases, manuals, minutes, letters, policies, reports, recipes, contracts). Templates
-and a fixed seed make four to seven passages for each. So each template occurs in about seventy documents with other
-names and numbers, as clauses and forms do. A planted passage is in a document of its kind.
+and a fixed seed make four to seven passages for each document. So each template occurs in about seventy documents, each
+time with different names and numbers, like the clauses of real contracts. A planted passage is in a document of its
+kind.
 
 Every other passage, ordered by its SHA-256, is held out. The weights were tuned with the paraphrased questions of the
 other passages only. All texts have one author, so the results hold for texts of this style.

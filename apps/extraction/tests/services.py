@@ -47,7 +47,7 @@ class Gate:
 
 @dataclass
 class Fault:
-    """An unusual response. With `hang`, it comes only after the test; with `gate`, when the gate is opened."""
+    """An unusual response. With `hang`, it is sent only after the test; with `gate`, when the gate is opened."""
 
     status: int = 500
     headers: dict[str, str] = field(default_factory=dict)
@@ -181,7 +181,7 @@ class Services:
         if fault.gate is not None:
             fault.gate.hold()
             if not _listens(handler.connection):
-                handler.close_connection = True  # the client is gone: do nothing, and bill nothing
+                handler.close_connection = True  # the client has disconnected, so bill nothing
                 return True
             return False
         if fault.hang:

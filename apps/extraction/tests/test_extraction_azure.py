@@ -19,7 +19,7 @@ from tests.azurite import ACCOUNT, KEY, Azurite
 def storage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Azurite]:
     program = azurite.program()
     if program is None:
-        pytest.skip("no Azurite: npm is not here or may not install it")
+        pytest.skip("no Azurite: it could not be installed here")
     with azurite.running(program, tmp_path_factory.mktemp("azurite")) as server:
         yield server
 
@@ -85,7 +85,8 @@ def test_a_document_is_processed_with_azure_services_only(app: Extraction, cloud
 
 @pytest.mark.contract("X4")
 def test_a_failing_service_does_not_use_up_attempts(app: Extraction, cloud: Services) -> None:
-    """After two failures it is not called, and no attempt is used. When it works again, all documents are read."""
+    """After two failures the service is not called, so no attempt is used. When it works again, all documents are
+    read."""
     cloud.plan("analyze", *[Fault(500)] * 4)
     uploaded = [app.upload(pdf(f"Document {number}.")) for number in range(8)]
     documents = [app.ended(document_id) for document_id in uploaded]

@@ -59,7 +59,7 @@ def billed_once(cloud: Services, document: dict[str, Any]) -> None:
 
 @pytest.mark.contract("X3", "X5")
 def test_a_crash_between_any_two_steps_bills_nothing_twice(sqlite_app: Extraction, cloud: Services) -> None:
-    """When a request arrives at a service, the step before it is stored: this is when the worker is killed."""
+    """The worker is killed when its next request arrives at a service, because the step before it is then stored."""
     cloud.polls = 0
     gate = cloud.hold("analyze")
     document_id = sqlite_app.upload(pdf(*FOUR_PAGES))

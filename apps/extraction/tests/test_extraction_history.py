@@ -1,4 +1,4 @@
-"""The job history of a document: retention does not delete it, and it ends with the document."""
+"""The job history of a document: retention does not delete it; deleting the document does."""
 
 from __future__ import annotations
 

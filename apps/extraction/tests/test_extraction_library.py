@@ -178,7 +178,7 @@ def test_the_planted_passages_are_found_among_a_thousand_documents(
 ) -> None:
     """Measured with the current weights: all plain questions, and 25 of 48 paraphrases (12 of 24 held out).
 
-    A paraphrase shares hardly a word with its passage, and the small local model can't do better.
+    A paraphrase shares hardly a word with its passage; the small local model can't find more of them.
     """
     with fresh(tmp_path) as library:
         planted = plant(*library)

@@ -101,7 +101,7 @@ def test_an_unreadable_document_fails_at_once_with_its_reason(
 
 
 @pytest.mark.contract("X1")
-def test_a_file_that_is_no_pdf_or_too_large_is_refused(app: Extraction) -> None:
+def test_a_file_that_is_not_a_pdf_or_too_large_is_refused(app: Extraction) -> None:
     before = app.documents(), files(app)
     refused = [
         app.post(b"PK\x03\x04 a zip file", "a.pdf"),
@@ -164,7 +164,7 @@ def _delete_unused_files(app: Extraction, *, slot: int) -> None:
     assert response.status_code < 300, response.text
 
 
-def test_deleting_a_document_deletes_everything_that_was_read_in_it(app: Extraction) -> None:
+def test_deleting_a_document_deletes_everything_that_was_read_from_it(app: Extraction) -> None:
     document_id = app.upload(pdf("Customer: Ada", "Something else."))
     during_job = app.site.http.delete(f"/documents/{document_id}")  # its job may be running
     assert during_job.status_code == 204
@@ -173,13 +173,13 @@ def test_deleting_a_document_deletes_everything_that_was_read_in_it(app: Extract
     for table, column in (("uploads", "id"), *((f"document_{part}", "document_id") for part in ("fields", "chunks"))):
         assert app.sql(f"select count(*) from {table} where {column} in ('{done['id']}', '{document_id}')") == [(0,)]
     assert not {name for name in files(app) if done["id"] in name}
-    # Its run stays, but contains neither text nor vectors.
+    # The document's run stays, but contains neither text nor vectors.
     steps = app.sql(f"select name, length(result) from holdfast_steps where run_id = '{done['job']['id']}'")
     assert {name for name, length in steps if length < 100} == {"begin", "read", "embed 0"}
     unfinished = (
         "select count(*) from holdfast_run_view where state in ('queued', 'running') and job = 'extraction.process'"
     )
-    wait_for(lambda: app.sql(unfinished) == [(0,)], "its job has ended")
+    wait_for(lambda: app.sql(unfinished) == [(0,)], "the job of the deleted document has ended")
     assert not files(app) & {done["id"], document_id}
 
 
@@ -257,7 +257,7 @@ def test_a_dropped_file_is_read_and_its_page_updates_by_itself(page: Page, app: 
     expect(page.locator("#sample-reader")).to_contain_text("finds 72 % of the fields")
     assert page.evaluate("window.stayed") is True
     field = page.locator("#fields a", has_text="Due date")
-    field.focus()  # with the keyboard, too
+    field.focus()  # keyboard focus selects the text, too
     expect(page.locator("mark.selected")).to_have_text("2 April 2031")
     field.click()
     expect(page.locator("mark:target")).to_have_text("2 April 2031")

@@ -1,6 +1,6 @@
 -- One row for each edition of a video. For a stage with segments, the lease is the one that expires first.
 -- `diagnostic` says why a job failed, and describes the newest recovery of a stage that is not DONE.
--- A stage that a rerun has copied from the earlier job has no row of its own: it is DONE.
+-- A stage that a rerun has copied from the earlier job has no row in `stages`, and counts as DONE.
 create view jobs as
 select
     p.id as job_id,

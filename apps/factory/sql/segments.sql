@@ -1,6 +1,6 @@
 -- One row for each stage of a job, and for each segment of a stage that is split (the stage itself has segment '').
 -- A stage or segment that no worker ever claimed is never in ERROR: it stays NEW, and `reason` says why it was skipped.
--- A split stage is in ERROR if one of its segments is. `diagnostic` describes the last recovery, until it is DONE.
+-- A split stage is in ERROR if one of its segments is. `diagnostic` describes the newest recovery of a run that is not DONE.
 create view segments as
 select
     r.parent_id as job_id,

@@ -110,7 +110,7 @@ class FactoryInstance:
         return self.done(edition, within=1)
 
     def repeat(self, edition: Any, *, from_stage: str = "script") -> Run[Any]:
-        """Rerun an edition's pipeline through Holdfast, which the factory itself does not allow."""
+        """Run an edition's pipeline again through Holdfast; the factory itself does not offer this."""
         with Holdfast(self.url, artifacts=self.artifacts) as other:
             other.pipeline("factory.video")
             again = other.pipelines.rerun(edition.run_id, from_stage=from_stage)
@@ -137,7 +137,7 @@ class FactoryInstance:
         return started
 
     def freeze(self, process: subprocess.Popen[bytes]) -> None:
-        """Send SIGSTOP between two writes: a process stopped during one would keep SQLite's write lock."""
+        """Send SIGSTOP between two writes, because a process stopped during a write would keep SQLite's write lock."""
         with self.tables.database().write():
             process.send_signal(signal.SIGSTOP)
             wait_for(lambda: state_of(process.pid) == "T", "the process is stopped")

@@ -42,8 +42,8 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 def test_killing_and_stopping_workers_does_not_change_the_video(
     factory: FactoryInstance, expected: dict[str, Any]
 ) -> None:
-    """Four workers and an orchestrator, each in a process of its own. A busy worker is killed, or stopped for longer
-    than its lease, until that has happened often enough; then the video may finish."""
+    """Four workers and an orchestrator each run in their own process. Busy workers are killed, or stopped for longer
+    than their lease, several times before the video is finished."""
     chance, crashes = random.Random(7), 3 if factory.url.startswith("sqlite") else 12
     factory.orchestrator()
     workers = [factory.worker("--no-orchestrator") for _ in range(4)]

@@ -1,4 +1,4 @@
-"""Deleting a video: everything of it is deleted and nothing else, and an interrupted deletion can be finished."""
+"""Deleting a video: all of its data and nothing else is deleted, and an interrupted deletion can be finished."""
 
 from __future__ import annotations
 

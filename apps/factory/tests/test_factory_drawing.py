@@ -30,13 +30,13 @@ def picture(width: int, height: int) -> bytes:
 )
 @pytest.mark.parametrize("title", ["Short", WIDE])
 @pytest.mark.parametrize("points", [(), (LONG.strip()[:120],) * 6, (WIDE,) * 6])
-@pytest.mark.parametrize("shown", ["nothing", "code", "a wide picture", "a high picture"])
+@pytest.mark.parametrize("shown", ["nothing", "code", "a wide picture", "a tall picture"])
 def test_no_layer_leaves_the_slide_or_covers_the_captions(
     video_format: Format, title: str, points: tuple[str, ...], shown: str
 ) -> None:
     code = "\n".join(["x" * CODE_COLUMNS] * CODE_LINES) if shown == "code" else None
     scene = Scene(title=title, narration="Words.", points=points, code=code)
-    content = {"a wide picture": picture(900, 60), "a high picture": picture(60, 900)}.get(shown)
+    content = {"a wide picture": picture(900, 60), "a tall picture": picture(60, 900)}.get(shown)
     slide = slides.compose(scene, video_format, picture=content)
 
     above = Box(0, 0, video_format.width, slide.captions.top)

@@ -31,7 +31,7 @@ def test_european_letters_are_accepted() -> None:
     assert (script.title, script.scenes[1].narration) == ("Ærøskøbing – „Größe“ → 3 €", "İstanbul, Čeština.")
 
 
-def test_a_title_without_narration_is_spoken_itself() -> None:
+def test_a_title_without_narration_becomes_the_narration() -> None:
     assert parse(FINE).scenes[0].narration == "A title"
     assert parse(f"\ufeff{FINE}") == parse(FINE), "a byte order mark is ignored"
 

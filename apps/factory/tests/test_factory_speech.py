@@ -54,7 +54,7 @@ def test_an_unknown_voice_is_a_clear_error() -> None:
 
 
 def test_the_program_speaks_if_the_library_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Uses a fake `espeak-ng` that prints a wave without its length, and knows one voice."""
+    """The test uses a fake `espeak-ng`, which knows only one voice and always prints the same wave file."""
     (tmp_path / "speech.wav").write_bytes(speech.as_wave(bytes(range(1, 101)) * 500))
     (tmp_path / "espeak-ng").write_text(PROGRAM.format(folder=tmp_path))
     (tmp_path / "espeak-ng").chmod(0o755)

@@ -27,7 +27,7 @@ expect.set_options(timeout=PATIENCE)
 
 @pytest.fixture(scope="module")
 def factory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FactoryInstance]:
-    """A factory shared by the tests of this module, which do its work themselves."""
+    """A factory that the tests of this module share. It has no workers; the tests do the work themselves."""
     folder = tmp_path_factory.mktemp("factory")
     with FactoryInstance(
         f"sqlite:///{folder / 'work.db'}", folder / "factory", HOLDFAST_ADMIN_TOKEN=TOKEN, FACTORY_DEMO="true"
@@ -256,7 +256,7 @@ def test_a_user_watches_a_video_being_made_and_plays_it(
         })"""
     )
     manifest = json.loads(_manifest(factory, page.url).read_text())
-    # A Chromium without H.264 reports DEMUXER_ERROR, after it has read the file by ranges.
+    # A Chromium without H.264 reports DEMUXER_ERROR after it has requested parts of the file.
     assert (isinstance(length, str) and "DEMUXER_ERROR" in length) or abs(
         length * 1000 - manifest["milliseconds"]
     ) < 400

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from apps.records.extractors import amounts, contacts, dates, identifiers, people, sections
 from apps.records.extractors.fields import FoundField, Hints
 
-# Earlier finders win where two find overlapping text, so the most reliable ones come first.
+# If two finders find overlapping text, the earlier finder wins, so the most reliable ones come first.
 FINDERS = (identifiers.find, contacts.find, dates.find, amounts.find, sections.find, people.find)
 MAX_FIELDS = 5000  # of one document
 
@@ -39,7 +39,7 @@ class _UsedText:
         self._positions: set[int] = set()
 
     def take(self, start: int, end: int) -> bool:
-        """Mark a range as used; return False if a part of it already is."""
+        """Mark a range as used; return False if a part of it is already used."""
         wanted = range(start, end)
         if not self._positions.isdisjoint(wanted):
             return False

@@ -93,7 +93,7 @@ QUANTITY = any_of(
     r"\b(?:anzahl|menge|stunden|tage|stück)\b|gewicht\b",
     r"\b(?:kg|km|lbs?|hrs?|std)\b",
 )
-"""After one of these words, a number without a currency is a quantity and not money."""
+"""After one of these words, a number without a currency is a quantity, not an amount of money."""
 
 
 def find(text: str, hints: Hints) -> Iterator[FoundField]:
@@ -139,7 +139,7 @@ def decimal_of(number: str, scale: str | None = None) -> Decimal:
 
 
 def _marked(line: str) -> Iterator[re.Match[str]]:
-    """Yield amounts with a currency; do not match '1.5' again inside 'USD 1.5 million'."""
+    """Yield amounts with a currency; 'USD 1.5 million' does not also match as 'USD 1.5'."""
     scaled = list(SCALED.finditer(line))
     yield from scaled
     for match in MARKED.finditer(line):

@@ -47,7 +47,7 @@ PATTERNS = tuple(
 RANGE_START = re.compile(
     _FREE + _DAY + r"\.(?P<month>\d{1,2})\. ?(?:bis(?: zum)?|[-–—]) ?(?=\d{1,2}\. ?\d{1,2}\. ?(?P<year>\d{4}))"
 )
-"""The first date of a range such as '12.03. bis 15.03.2024'; its year is that of the second."""
+"""The first date of a range such as '12.03. bis 15.03.2024'; it has the year of the second date."""
 
 NAMES = (
     ("birth_date", any_of(r"\bgeb(?:\.|oren|urtsdatum)", r"\bdate of birth", r"\bborn\b", r"\bd\.?o\.?b\b")),
@@ -106,7 +106,7 @@ def find(text: str, hints: Hints) -> Iterator[FoundField]:
 
 
 def day_first(pages: Sequence[str]) -> bool | None:
-    """Whether 03/04 means 3 April, judged by other dates of the document, then by its currency and words.
+    """Return whether 03/04 means 3 April, judged by other dates of the document, then by its currency and words.
 
     Return None if nothing in the document decides it.
     """

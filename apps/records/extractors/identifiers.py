@@ -22,7 +22,7 @@ VAT_ID = re.compile(
 BIC = re.compile(r"\b(?:BIC|SWIFT(?:-Code)?)\b[ :]*(?P<value>[A-Z]{6}[A-Z0-9]{2}(?:[A-Z0-9]{3})?)\b")
 _SUB = r"\.(?:\d{1,2}|-)"
 DIAGNOSIS = re.compile(rf"(?<![\w.])[A-TV-Z]\d{{2}}{_SUB}(?![\w.]{{0,20}}\d)")
-"""An ICD-10 code, looked for only in medical reports. Elsewhere, or without its dot, it needs a label."""
+"""An ICD-10 code, searched for only in medical reports. Elsewhere, or without a dot, a code needs a label."""
 LABELLED_DIAGNOSIS = re.compile(
     r"\bICD(?:-?10)?(?:-(?:GM|CM))?(?:[ -]?[Cc]odes?)?[ \t]*:?[ \t]*"
     rf"(?P<value>[A-TV-Z]\d{{2}}(?:{_SUB})?)(?![\w.]{{0,20}}\d)"

@@ -12,7 +12,7 @@ _LATIN = [chr(code) for code in (*range(0xC0, 0x250), *range(0x1E00, 0x1F00))]
 _UPPER, _LOWER = "A-ZÄÖÜ", "a-zäöüß"
 _OTHERS = [letter for letter in _LATIN if letter not in "ÄÖÜäöüß" and (letter.isupper() or letter.islower())]
 PLAIN = str.maketrans({letter: "Q" if letter.isupper() else "q" for letter in _OTHERS})
-"""Maps Latin letters that are neither English nor German to Q or q. Patterns that list them all compile slowly."""
+"""Maps Latin letters that are neither English nor German to Q or q: patterns that list them all compile slowly."""
 _TOKEN = rf"[{_UPPER}][{_LOWER}'’]*[{_LOWER}](?:[-'’]?[{_UPPER}][{_LOWER}]+)*"
 _MIDDLE = rf"(?: (?:[{_UPPER}]\.|von der|von|van der|van|de la|de|del|der|zu|al|bin|Mc|{_TOKEN}))"
 _FULL = rf"(?:{_TOKEN}|(?:[{_UPPER}]\. ?){{1,3}})(?:{_MIDDLE}){{0,2}} ?(?<=[ .]){_TOKEN}"
@@ -83,7 +83,7 @@ _ROLES = ((re.compile(r"als Vermieter"), "landlord"), (re.compile(r"als Mieter")
 
 def find(text: str, hints: Hints) -> Iterator[FoundField]:
     """Yield the people of a page, those with the most reliable cue first."""
-    plain = text.translate(PLAIN)  # of the same length, so positions are the same in both
+    plain = text.translate(PLAIN)  # has the same length, so positions are the same in both texts
     for name, pattern in LABELLED:
         for match in pattern.finditer(plain):
             role = "claimant" if hints.kind == "claim" and match[0].lower().startswith("name") else name

@@ -1,4 +1,4 @@
-"""Readers: read the text of a file, page by page; the attachments of a message are pages, too."""
+"""Readers: read the text of a file, page by page. The attachments of a message are pages, too."""
 
 from __future__ import annotations
 

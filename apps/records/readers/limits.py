@@ -1,4 +1,4 @@
-"""Limits: the largest documents that are read. A larger document is refused rather than read in part."""
+"""Limits: the largest documents that are read. A larger document is refused; it is never read in part."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from apps.shared.pdf import CanNotOpen, Piece, open_pdf, pieces, text_of
 
 COLUMN_GAP = 1.08  # a wider gap, as a multiple of the line height, separates two columns
 PARAGRAPH_GAP = 2.1  # a larger step down, as a multiple of the median letter height, separates two paragraphs
-MAX_PIECES = 50_000  # of one page; of a page with more, only the text is used, without positions
+MAX_PIECES = 50_000  # on a page; on a page with more, only the text is used, without positions
 
 
 def read(path: Path, limits: Limits) -> Iterator[str]:

@@ -3,10 +3,10 @@
     class: invoice
     Due: [[date.due_date=2024-03-26|26. März 2024]]
 
-The first line is the class of the document. `[[kind.name=value|text]]` labels a field: without a name, its name is its
-kind; without a value, its value is the text. Form feeds separate pages.
+The first line is the class of the document. `[[kind.name=value|text]]` labels a field. The name may be left out if it
+is the same as the kind, and the value if it is the same as the text. Form feeds separate pages.
 
-`development` has the documents that the rules were written with, `held_out` those that were only used to measure.
+The rules were written with the documents in `development`; the documents in `held_out` were only used to measure.
 `python -m apps.records.tests.labels` prints the recall and precision of each field.
 """
 
@@ -83,7 +83,7 @@ class Score:
 
     @property
     def names(self) -> float:
-        """The share of the rightly found fields that also have the right name."""
+        """The share of the correctly found fields that also have the right name."""
         return self.named / self.right if self.right else 1.0
 
     def __str__(self) -> str:

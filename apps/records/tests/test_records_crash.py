@@ -23,7 +23,7 @@ from holdfast import InvalidSetting
 
 @pytest.fixture(scope="module")
 def short_timeout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RecordsServer]:
-    """A server whose runs time out after a few seconds: long enough to start, short enough to wait for."""
+    """A server whose runs time out after a few seconds, which is enough for a run to start."""
     with RecordsServer(tmp_path_factory.mktemp("short_timeout"), records_timeout=12) as running:
         yield running
 
@@ -33,9 +33,9 @@ def test_a_killed_server_leaves_no_run_running(short_timeout: RecordsServer) -> 
     with short_timeout.stuck(note("killed")) as document:
         run, next_one = document["runs"][0], short_timeout.process_again(document["id"])
         short_timeout.running(run["id"])
-        child = wait_for(lambda: blocked_process(short_timeout.blob(document)), "its process has opened the file")
+        child = wait_for(lambda: blocked_process(short_timeout.blob(document)), "the run's process has opened the file")
         short_timeout.kill()
-        wait_for(lambda: not Path(f"/proc/{child}").exists(), "its process has ended with it")
+        wait_for(lambda: not Path(f"/proc/{child}").exists(), "the run's process has ended with the server")
         with contextlib.closing(sqlite3.connect(short_timeout.database)) as other:
             assert other.execute("select count(*) from holdfast_leases").fetchone() == (1,)
     short_timeout.start()
@@ -57,11 +57,11 @@ def test_a_run_continues_while_the_database_is_locked_for_longer_than_a_lease(tm
         with server.stuck(content) as document:
             run = document["runs"][0]
             server.running(run["id"])
-            wait_for(lambda: blocked_process(server.blob(document)), "its process has opened the file")
+            wait_for(lambda: blocked_process(server.blob(document)), "the run's process has opened the file")
             other.execute("begin immediate")
             [(expires_at,)] = other.execute("select expires_at from holdfast_leases")
             over = datetime.fromisoformat(expires_at).replace(tzinfo=UTC) + lease
-            wait_for(lambda: datetime.now(UTC) > over, "its lease expired long ago")
+            wait_for(lambda: datetime.now(UTC) > over, "the lease expired long ago")
             assert server.run(run["id"])["state"] == "RUNNING"
             writer = os.open(server.blob(document), os.O_WRONLY)
         os.write(writer, content)  # now the run can read its file, and its steps wait for the database

@@ -1,4 +1,4 @@
-"""Storing documents on SQLite and PostgreSQL: the file, the rows and the run belong together."""
+"""Storing documents on SQLite and PostgreSQL: the file, the rows and the run are stored together."""
 
 from __future__ import annotations
 

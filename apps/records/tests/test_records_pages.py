@@ -68,7 +68,7 @@ def test_a_file_is_uploaded_and_its_fields_are_highlighted_in_its_text(visits: V
     row = page.locator(".field-row", has_text="FO-77123")
     row.hover()
     expect(page.locator("mark.selected")).to_have_text("FO-77123")
-    row.focus()  # by keyboard, too
+    row.focus()  # keyboard focus selects the text, too
     expect(page.locator("mark.selected")).to_have_text("FO-77123")
     page.locator("mark", has_text="October 31, 2026").hover()
     expect(page.locator(".field-row.selected")).to_contain_text("2026-10-31")

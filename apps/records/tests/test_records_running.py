@@ -210,7 +210,8 @@ def test_runs_can_be_started_only_through_the_application(server: RecordsServer)
     assert ('href="/documents"' in page, "again-dialog" in page) == (True, False)
     bulk = server.http.post("/holdfast/api/runs/again", json={"queue": "records"}).json()
     done = wait_for(
-        lambda: (found := server.get(f"/holdfast/api/runs/{bulk['id']}"))["state"] == "succeeded" and found, "bulk"
+        lambda: (found := server.get(f"/holdfast/api/runs/{bulk['id']}"))["state"] == "succeeded" and found,
+        "the bulk run has succeeded",
     )
     assert done["result"]["done"] == 0
     assert [one["id"] for one in server.get(f"/documents/{document['id']}")["runs"]] == [run["id"]]
@@ -263,11 +264,11 @@ def test_a_stored_file_that_was_changed_is_not_read(server: RecordsServer) -> No
     assert server.ended(document["runs"][0]["id"])["failure_type"] == "FILE_CHANGED"
 
 
-def test_a_run_whose_process_crashes_fails_alone(server: RecordsServer) -> None:
+def test_a_crashed_process_fails_only_its_own_run(server: RecordsServer) -> None:
     with server.stuck(note("crash")) as document:
         [run] = document["runs"]
         server.running(run["id"])
-        waiting = wait_for(lambda: blocked_process(server.blob(document)), "its process has opened the file")
+        waiting = wait_for(lambda: blocked_process(server.blob(document)), "the run's process has opened the file")
         os.kill(waiting, signal.SIGSEGV)
         ended = server.ended(run["id"])
     assert (ended["state"], ended["failure_type"]) == ("FAILED", "PROCESS_TERMINATED")
@@ -309,11 +310,11 @@ def test_a_locked_database_loses_no_run_and_fails_no_request(server: RecordsServ
         with server.stuck(note("locked")) as document:
             blocking, waiting = document["runs"][0], server.process_again(document["id"])
             server.running(blocking["id"])
-            working = wait_for(lambda: blocked_process(server.blob(document)), "its process has opened the file")
+            working = wait_for(lambda: blocked_process(server.blob(document)), "the run's process has opened the file")
             other.execute("begin immediate")
             posted = pool.submit(server.process_again, document["id"])
             logged = server.log.read_text()
-            os.kill(working, signal.SIGKILL)  # its key is free, so the worker tries to start the next run
+            os.kill(working, signal.SIGKILL)  # the worker now tries to write the outcome
             wait_for(lambda: "worker: " in server.log.read_text().removeprefix(logged), "the lock is logged at once")
             assert server.get(f"/documents/{document['id']}")["state"] == "QUEUED"  # reads are answered
             assert server.run(blocking["id"])["state"] == "RUNNING"  # nothing could be written
@@ -351,7 +352,7 @@ def test_requests_are_answered_while_twenty_large_documents_are_processed(server
     assert server.run(first)["state"] == "SUCCEEDED"
 
 
-def test_the_api_describes_itself(server: RecordsServer) -> None:
+def test_the_openapi_document_has_every_route(server: RecordsServer) -> None:
     paths = server.get("/openapi.json")["paths"]
     assert {f"{method.upper()} {path}" for path, methods in paths.items() for method in methods} == {
         "POST /documents",

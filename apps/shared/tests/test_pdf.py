@@ -1,4 +1,4 @@
-"""Reading PDFs, in records and in extraction: every character exactly once, and the right reason for a broken file."""
+"""Reading PDFs, in records and in extraction: each character is read once, and a broken file fails with its reason."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class Artifacts:
     def of(self, run: RunLike, *, limit: int | None = None, after: str | None = None) -> list[Artifact]:
         """Return the artifacts of a run; for a pipeline, also those of its stages and segments.
 
-        `limit` limits the page; `after` is the address of the last artifact of the page before.
+        `limit` limits the page; `after` is the address of the last artifact of the previous page.
         """
         run_id, most = id_of(run), ALL if limit is None else limit
         check_limit(most)
@@ -162,7 +162,7 @@ def of(
     """Return the artifacts of a run; for a pipeline, also those of its stages and segments and of its reruns.
 
     The run's own artifacts come first, then the others by folder and name. `after` is the address of the last artifact
-    of the page before.
+    of the previous page.
     """
     folder = folder_of(tx, run_id)
     last = _split_address(after) if after is not None else None
@@ -178,7 +178,7 @@ def _split_address(address: str) -> tuple[str, str]:
     rest = address.partition("/")[2] if isinstance(address, str) else ""
     folder, slash, name = rest.rpartition("/")
     if not slash:
-        raise InvalidArguments("after must be the address of the last artifact of the page before")
+        raise InvalidArguments("after must be the address of the last artifact of the previous page")
     return folder, name
 
 
@@ -243,7 +243,7 @@ def _folder_for(store: Transactions, claimed: ClaimedRun) -> str:
 def _folder(
     tx: Transaction, run_id: str, parent_id: str | None, stage: str | None, segment: str | None, args: str
 ) -> str:
-    """Return the folder: the run's id, or for a stage or segment a folder below that of its pipeline.
+    """Return the folder of a run: its id or, for a stage or segment, a folder below that of its pipeline.
 
     A pipeline and its reruns share a folder, so that a rerun finds earlier artifacts, unless the version of the stage
     has changed.
@@ -269,7 +269,7 @@ def root_of(tx: Transaction, run_id: str) -> str:
 
 
 def checked(name: str) -> str:
-    """Return a valid artifact name, which can't lead out of its folder, or raise InvalidArguments."""
+    """Return the name if it is valid, so that it can't lead out of its folder, or raise InvalidArguments."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise InvalidArguments(
             f"invalid artifact name {name!r}; use up to 120 letters, digits, '_', '-' and '.', and don't begin "

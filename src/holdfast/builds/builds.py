@@ -1,4 +1,4 @@
-"""Builds: things built once per scope and fingerprint, and `hf.builds` to read, invalidate and rebuild them.
+"""Builds: work done once per scope and fingerprint, and `hf.builds` to read, invalidate and rebuild it.
 
     queued ──▶ building ──▶ ready ──invalidate──▶ stale ──the next request──▶ queued
                         └─▶ failed | cancelled ───────────the next request──▶ queued
@@ -53,7 +53,7 @@ class Builds:
         limit: int = 50,
         before: RunLike | None = None,
     ) -> builtins.list[Build]:
-        """List builds, the most recently built first. `before` is the run of the last build of the previous page."""
+        """List builds, those with the newest runs first. `before` is the run of the last build of the previous page."""
         if state is not None and state not in STATES:
             raise InvalidPolicy(f"the state of a build must be one of {', '.join(STATES)}, not {state!r}")
         check_limit(limit)
@@ -103,7 +103,7 @@ RECENT = 5_000
 
 
 Which: TypeAlias = BuildRequest | Build | str
-"""A build, given by a request for it, as a Build, or by the id of a run that built it, now or earlier."""
+"""A build: a request for it, a Build, or the id of its current run or of an earlier one."""
 
 
 def get(tx: Transaction, which: Which) -> Build:

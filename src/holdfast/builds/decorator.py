@@ -66,7 +66,7 @@ class BuildJob(Job[P, R]):
         if options.connection is not None:
             raise InvalidPolicy(
                 f"build {self.name} can't be created in your transaction, because other processes could not see it. "
-                "Submit a run in the transaction that waits for the build: depends_on=[….request(…)]"
+                "In the transaction, submit a run that waits for the build: depends_on=[….request(…)]"
             )
         traceparent = telemetry.current()
         return lambda new_id, created_at: Submission(

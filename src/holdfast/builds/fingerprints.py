@@ -103,7 +103,7 @@ def _below(root: Path, folder: PurePath, ignored: tuple[str, ...]) -> Iterator[P
             yield from _below(root, relative, ignored)
         elif entry.is_dir():
             raise NoFingerprint(
-                f"{root / relative} is a link to a folder: name the folder as a part, or ignore the link"
+                f"{root / relative} is a link to a folder: pass the folder itself as a part, or ignore the link"
             )
         elif entry.is_file():
             yield relative

@@ -1,7 +1,7 @@
 """holdfast completion: shell completion of commands, options, and the jobs, runs and queues of a TARGET.
 
-Click completes commands and options. The functions below complete parameters with cheap reads; if one fails, it
-suggests nothing.
+Click completes commands and options. The functions below complete parameters with cheap reads. A function that
+fails suggests nothing.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def completion(ctx: click.Context, shell: str) -> int:
 
     \b
     holdfast completion bash > ~/.local/share/bash-completion/completions/holdfast
-    holdfast completion zsh > ~/.zfunc/_holdfast      (a folder of $fpath)
+    holdfast completion zsh > ~/.zfunc/_holdfast      (~/.zfunc must be in $fpath)
     holdfast completion fish > ~/.config/fish/completions/holdfast.fish
     """
     completer = shell_completion.get_completion_class(shell)

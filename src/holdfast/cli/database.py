@@ -62,9 +62,9 @@ def _print(target: str, version: int | None) -> int:
 def verify(target: str, artifacts: bool, as_json: bool) -> int:
     """Check that the database is consistent, without changing it. You can run it while workers are running.
 
-    It checks, for example, that every run is in exactly one place, that no key is held too often and that no outcome
-    has changed. It exits with code 0 if it finds no problem, otherwise with 1. With --artifacts and a database URL, set
-    HOLDFAST_ARTIFACTS to the artifact store.
+    It checks, for example, that every run is in exactly one place, that no key is held by too many runs and that no
+    outcome has changed. It exits with code 0 if it finds no problem, otherwise with 1. If you use --artifacts with a
+    database URL, set HOLDFAST_ARTIFACTS to the artifact store.
 
     \b
     holdfast verify app:hf

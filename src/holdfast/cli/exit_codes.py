@@ -25,7 +25,7 @@ MEANINGS: Final = {
     STOPPED: "a second signal stopped the worker at once; other workers take over when its leases expire",
     DATABASE: "the database or server can't be reached, or the database is locked or has another schema version",
     CONFLICT: "another process has the lock, the name or the port that this one needs",
-    TIMED_OUT: "the run had not ended within the time to wait for it",
+    TIMED_OUT: "the run did not end within the time given with --timeout",
     INTERRUPTED: "interrupted (Ctrl-C)",
     CLOSED_PIPE: "the program that read the output closed the pipe",
 }

@@ -33,7 +33,10 @@ ShowEvent = Callable[[Event], None]
 @parameters.target_argument()
 @parameters.run_argument()
 @click.option(
-    "--timeout", type=click.FloatRange(min=0), metavar="SECONDS", help="Follow at most this long, then exit 8."
+    "--timeout",
+    type=click.FloatRange(min=0),
+    metavar="SECONDS",
+    help="Follow at most this long, then exit with code 8.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print each event as one line of JSON.")
 def follow(target: str, run_id: str, timeout: float | None, as_json: bool) -> int:

@@ -1,4 +1,4 @@
-"""JSON output: the shapes that `--json` prints where they differ from the value. Scripts use these names: keep them."""
+"""JSON output: what `--json` prints if it differs from the value itself. Don't change these names: scripts use them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""holdfast keys: list concurrency keys, the runs that hold them and the runs that wait for them."""
+"""holdfast keys: list keys, with the runs that hold them and the number of runs that wait for them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SPARE = ("LIMIT", "OLDEST")
 
 @click.group()
 def keys() -> None:
-    """List concurrency keys and the runs that hold them.
+    """List keys and the runs that hold them.
 
     \b
     holdfast keys list app:hf
@@ -27,7 +27,7 @@ def keys() -> None:
 @keys.command("list")
 @parameters.target_argument()
 @parameters.limit_option
-@click.option("--after", metavar="KEY", default="", help="Show the next page: the last key of the previous one.")
+@click.option("--after", metavar="KEY", default="", help="Show the next page: give the last key of the previous page.")
 @parameters.json_option
 def list_(target: str, limit: int, after: str, as_json: bool) -> int:
     """List keys that runs hold or wait for, in alphabetical order.

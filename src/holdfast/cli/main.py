@@ -25,7 +25,7 @@ COMMANDS = {
     "builds": ("builds", "List, inspect, invalidate and rebuild builds."),
     "completion": ("completion", "Print a completion script for your shell."),
     "doctor": ("doctor", "Check the database, the clock and the schema, with advice."),
-    "keys": ("keys", "List concurrency keys and the runs that hold them."),
+    "keys": ("keys", "List keys and the runs that hold them."),
     "migrate": ("database", "Create or update the tables."),
     "orchestrator": ("worker", "Promote, recover and schedule runs without executing any."),
     "pipelines": ("pipelines", "List, inspect and rerun pipelines."),
@@ -124,14 +124,14 @@ class ClosedPipe(Exception):
 @click.group(cls=Command, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, "-V", "--version", prog_name="holdfast")
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
-@click.option("--url", metavar="URL", help="URL of a server, in place of TARGET; allowed anywhere on the line.")
+@click.option("--url", metavar="URL", help="URL of a server, instead of TARGET; allowed anywhere on the line.")
 @click.option("--token", metavar="TOKEN", help="Token for that server.  [default: the variable HOLDFAST_TOKEN]")
 def main(debug: bool, url: str | None, token: str | None) -> None:
     """Run background jobs on the database you already have.
 
-    The first argument of a command names an application, a database or a server. Write an application as
-    module:attribute: app:hf is `hf` in app.py of this folder, and path/app.py:hf works too. A database URL or a server
-    URL is enough for commands that need no application code.
+    The first argument of most commands is an application, written as module:attribute. For example, app:hf is `hf` in
+    app.py of this folder; path/app.py:hf works, too. Commands that need no application code also accept the URL of a
+    database, and most of them the URL of a server. To begin, start a worker and submit a run:
 
     \b
     holdfast worker app:hf                       start a worker

@@ -43,5 +43,8 @@ def run_argument(suggest: Suggest = completion.runs) -> Callable[[F], F]:
 def before_option(suggest: Suggest = completion.runs) -> Callable[[F], F]:
     """Add `--before`, which continues a list on its next page."""
     return click.option(
-        "--before", metavar="ID", shell_complete=suggest, help="Show the next page: the last id of the previous one."
+        "--before",
+        metavar="ID",
+        shell_complete=suggest,
+        help="Show the next page: give the last id of the previous page.",
     )

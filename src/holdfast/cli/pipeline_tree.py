@@ -57,7 +57,8 @@ def _failures(info: PipelineInfo) -> RenderableType:
         )
     if len(info.failures) < FEW:
         return table
-    return Group(table, Text("there may be more: 'holdfast runs list --parent ID' lists all its runs", style="dim"))
+    more = "there may be more: 'holdfast runs list --parent ID' lists all runs of the pipeline"
+    return Group(table, Text(more, style="dim"))
 
 
 def _grid() -> Table:

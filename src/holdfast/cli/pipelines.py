@@ -46,7 +46,7 @@ def pipelines() -> None:
 def list_(target: str, state: str | None, name: str | None, limit: int, before: str | None, as_json: bool) -> int:
     """List pipelines, the newest first. Times are UTC.
 
-    A pipeline that is under way has the state queued: its own run waits while its stages run.
+    A pipeline that is under way has the state queued, because its own run waits while its stages run.
 
     \b
     holdfast pipelines list app:hf --state queued
@@ -72,7 +72,8 @@ def list_(target: str, state: str | None, name: str | None, limit: int, before: 
 def show_(target: str, run_id: str, follow: bool, as_json: bool) -> int:
     """Show the stages of a pipeline with their order, state and progress, and the runs that failed.
 
-    'holdfast runs list --parent ID' lists the runs of its stages and segments. 'holdfast runs cancel' cancels it.
+    'holdfast runs list --parent ID' lists the runs of its stages and segments. 'holdfast runs cancel' cancels the
+    pipeline.
 
     \b
     holdfast pipelines show app:hf 01m2…

@@ -48,7 +48,7 @@ def list_(target: str, as_json: bool) -> int:
     """List every queue that has runs, a limit, a pause, a refused submission or a live worker.
 
     '*' stands for all queues together. QUEUED counts all queued runs, READY those that can start now. MAX QUEUED shows
-    how many unfinished runs there are of how many are allowed. CONCURRENCY is how many runs may run at once. OLDEST is
+    the number of unfinished runs and the limit ("3 of 100"). CONCURRENCY is how many runs may run at once. OLDEST is
     the age of the oldest queued run. REFUSED counts submissions that were refused because the queue was full.
 
     \b
@@ -69,7 +69,7 @@ def list_(target: str, as_json: bool) -> int:
 @queues.command(short_help="Stop starting runs of a queue.")
 @parameters.target_argument()
 @click.argument("name", metavar="QUEUE", shell_complete=completion.queues)
-@click.option("--note", help="Why; shown by 'queues list' and 'runs why'.")
+@click.option("--note", help="The reason, shown by 'queues list' and 'runs why'.")
 @parameters.json_option
 def pause(target: str, name: str, note: str | None, as_json: bool) -> int:
     """Stop starting runs of a queue, in every worker. Running runs continue, and new ones can be submitted.

@@ -77,8 +77,8 @@ def list_(
 ) -> int:
     """List runs, the newest first. Times are UTC.
 
-    --all, --parent and --job include the stages and segments of pipelines: 'film.audio[3]' is segment 3 of the stage
-    audio, and 'film.audio[]' is the run that collects its segments.
+    --all, --parent and --job include the stages and segments of pipelines. For example, 'film.audio[3]' is segment 3 of
+    the stage audio, and 'film.audio[]' is the run that collects the results of its segments.
 
     \b
     holdfast runs list app:hf
@@ -134,7 +134,7 @@ def _print(hf: Holdfast, answer: Why, timeline: Sequence[Event]) -> None:
     if info is not None:
         screen.show(Text("\nStages", style="bold"))
         screen.show(Padding(pipeline_tree.stages(info), (0, 0, 0, 2)))
-        screen.show(f"  their runs: holdfast runs list … --parent {plain(run.id)}")
+        screen.show(f"  the runs of these stages: holdfast runs list … --parent {plain(run.id)}")
     run_tables.reasons(answer, timeline)
 
 

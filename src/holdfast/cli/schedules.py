@@ -111,7 +111,8 @@ def slots(target: str, name: str, last: int, coming: int, as_json: bool) -> int:
 def trigger(target: str, name: str, slot: str, as_json: bool) -> int:
     """Run a slot by hand and print the id of its run. SLOT is a time with its time zone, or `now`.
 
-    The command fails with exit code 1 if the slot already has a run, or if an earlier run has not ended.
+    The command fails with exit code 1 if the slot already has a run or an outcome, if too many runs of the schedule
+    are unfinished, or if no live worker would start the run.
 
     \b
     holdfast schedules trigger app:hf rss_ingestion 2026-11-16T06:00:00Z
@@ -130,7 +131,7 @@ def trigger(target: str, name: str, slot: str, as_json: bool) -> int:
 @schedules.command(short_help="Stop starting slots of a schedule.")
 @parameters.target_argument()
 @click.argument("name", shell_complete=completion.schedules)
-@click.option("--note", help="Why; shown with the schedule.")
+@click.option("--note", help="The reason, shown with the schedule.")
 @parameters.json_option
 def pause(target: str, name: str, note: str | None, as_json: bool) -> int:
     """Stop starting slots of a schedule until it is resumed. Running runs continue.
@@ -149,7 +150,9 @@ def pause(target: str, name: str, note: str | None, as_json: bool) -> int:
 @click.argument("name", shell_complete=completion.schedules)
 @parameters.json_option
 def resume(target: str, name: str, as_json: bool) -> int:
-    """Resume a paused schedule. Slots missed during the pause are treated as late, as the schedule's options say.
+    """Resume a paused schedule.
+
+    Slots that came due during the pause count as late. The schedule's options decide whether they still run.
 
     \b
     holdfast schedules resume app:hf rss_ingestion

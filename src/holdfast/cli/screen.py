@@ -40,7 +40,7 @@ USEFUL = 20  # a last column narrower than this is too short to read
 
 
 def short(text: object, limit: int) -> str:
-    """Return the text as one line; on a terminal cut it to `limit` characters, in a pipe never."""
+    """Return the text as one line. On a terminal it is cut to `limit` characters; in a pipe it is never cut."""
     shown = plain(text)
     return shown if len(shown) <= limit or not stdout().is_terminal else shown[: limit - 1] + "…"
 
@@ -81,7 +81,7 @@ def state(name: str) -> Text:
 
 
 def show(renderable: RenderableType) -> None:
-    """Print to standard output; in a pipe nothing is wrapped or cut."""
+    """Print to standard output. In a pipe, nothing is wrapped or cut."""
     console = stdout()
     if isinstance(renderable, str):
         renderable = Text(renderable)

@@ -30,7 +30,7 @@ FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     "--port", type=click.IntRange(0, 65535), default=8700, show_default=True, help="Port; 0 picks a free one."
 )
 @click.option(
-    "--fd", type=click.IntRange(0), help="Use an inherited listening socket: the number of its file descriptor."
+    "--fd", type=click.IntRange(0), help="Listen on an inherited socket; give the number of its file descriptor."
 )
 @click.option("--worker/--no-worker", default=False, show_default=True, help="Also start a worker in this process.")
 @click.option("-q", "--queues", help="Queues that the worker claims from, comma-separated.")
@@ -65,8 +65,8 @@ def serve(
     The token in the URL is created at start and is valid until the server stops. Set HOLDFAST_ADMIN_TOKEN to use your
     own token instead, or create tokens for people and programs with `holdfast tokens add`.
 
-    On SIGTERM or Ctrl-C the server closes event streams and answers open requests. With --worker, running work has
-    `shutdown_grace` to finish; if some had to be released, the exit code is 4. A second signal stops it at once.
+    On SIGTERM or Ctrl-C the server closes event streams and answers open requests. With --worker, its runs have
+    `shutdown_grace` to finish; if any are released instead, the exit code is 4. A second signal stops it at once.
 
     \b
     holdfast serve app:hf

@@ -40,18 +40,21 @@ class Delay(click.ParamType[timedelta]):
 @click.option(
     "--json-args",
     metavar="OBJECT|@FILE|-",
-    help="All arguments as one JSON object instead of NAME=VALUE: literal, from a file, or from stdin (-).",
+    help="All arguments as one JSON object instead of NAME=VALUE: as text, from a file (@FILE), or from stdin (-).",
 )
 @click.option("--queue", shell_complete=completion.queues, help="Queue to use instead of the job's own.")
 @click.option("--priority", type=int, help="Runs with a higher priority start first.")
 @click.option("--delay", type=Delay(), help="Start later: 90, 90s, 5m, 2h, 1d.")
-@click.option("--key", help="Concurrency key: at most `key_limit` runs of a key (by default one) run at a time.")
+@click.option("--key", help="At most `key_limit` runs (by default one) with the same key run at once.")
 @click.option("--idempotency-key", metavar="KEY", help="Submitting again with the same key returns the same run.")
 @click.option("--tag", "tags", multiple=True, metavar="NAME=VALUE", help="Tag to search by; may be repeated.")
 @click.option("--wait", is_flag=True, help="Wait until the run has ended, then print its result.")
 @click.option("--follow", is_flag=True, help="Show progress and events until the run has ended, then print its result.")
 @click.option(
-    "--timeout", type=click.FloatRange(min=0), metavar="SECONDS", help="Wait or follow at most this long, then exit 8."
+    "--timeout",
+    type=click.FloatRange(min=0),
+    metavar="SECONDS",
+    help="Wait or follow at most this long, then exit with code 8.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the run as JSON.")
 def submit(

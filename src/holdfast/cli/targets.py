@@ -209,7 +209,7 @@ def _suggestion(module: Any) -> str:
 
 
 def audit_fields(hf: Holdfast) -> dict[str, Any]:
-    """Return the argument that records the operator of a change. A server needs none: it knows the token."""
+    """Return the argument that records the operator of a change. A server knows the operator from the token."""
     return {"by": operator()} if isinstance(hf, Holdfast) else {}
 
 

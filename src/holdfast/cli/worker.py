@@ -64,11 +64,11 @@ def worker(
 ) -> int:
     """Start a worker that executes queued runs.
 
-    APP is module:attribute (or path/app.py:attribute).
+    APP is an application, written as module:attribute or path/app.py:attribute.
 
-    On SIGTERM or Ctrl-C the worker stops claiming and gives running work `shutdown_grace` to finish. It then releases
-    the rest and exits with code 4, or 0 if everything finished. A second signal, at least 2 s later, stops it at once
-    (exit code 5), and other workers take over when its leases expire.
+    On SIGTERM or Ctrl-C the worker stops claiming and gives its runs `shutdown_grace` to finish. If all of them finish,
+    it exits with code 0; otherwise it releases the rest and exits with code 4. A second signal, at least 2 s later,
+    stops it at once (exit code 5), and other workers take over its runs when the leases expire.
 
     \b
     holdfast worker app:hf

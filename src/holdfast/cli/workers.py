@@ -33,7 +33,7 @@ def workers() -> None:
 @parameters.target_argument()
 @parameters.json_option
 def list_(target: str, as_json: bool) -> int:
-    """List live workers. BUSY is how many runs a worker executes of how many it may ("2 of 8").
+    """List live workers. BUSY is how many runs a worker executes, and how many it can execute at once ("2 of 8").
 
     \b
     holdfast workers list app:hf

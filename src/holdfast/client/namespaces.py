@@ -54,7 +54,7 @@ class Artifacts(Namespace):
     def of(self, run: RunLike, *, limit: int | None = None, after: str | None = None) -> list[Artifact]:
         """List the artifacts of a run; for a pipeline, those of all its stages and segments.
 
-        It returns all of them, or at most `limit`. `after` is the address of the last one of the previous page.
+        It returns all of them, or at most `limit`. `after` is the address of the last artifact of the previous page.
         """
         path = ("runs", id_of(run), "artifacts")
         return pages(
@@ -145,7 +145,7 @@ class Bulk(OperatorNamespace):
         return self._run(self._wire.post("runs", "cancel", body=_body(filter) | {"reason": reason}))
 
     def again(self, filter: RunFilter) -> Run[dict[str, int]]:
-        """Run again, once each, all matching runs that have ended."""
+        """Run every matching finished run again, once each."""
         return self._run(self._wire.post("runs", "again", body=_body(filter)))
 
 
@@ -237,7 +237,7 @@ class Schedules(OperatorNamespace):
         self._wire.post("schedules", job_name(schedule), "pause", body={"note": note})
 
     def resume(self, schedule: Job[..., Any] | str) -> None:
-        """End a pause. Slots that were due during the pause are treated as late."""
+        """End a pause. Slots that came due during the pause count as late."""
         self._wire.post("schedules", job_name(schedule), "resume")
 
 

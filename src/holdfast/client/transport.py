@@ -1,4 +1,4 @@
-"""Transport: sends requests to a server, and raises its problems as Holdfast's errors."""
+"""Transport: sends requests to a server, and turns its error responses into Holdfast's errors."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class Wire:
 
     @contextlib.contextmanager
     def _errors(self) -> Iterator[None]:
-        """Raise errors of the HTTP client as Holdfast's."""
+        """Turn errors of the HTTP client into Holdfast's errors."""
         try:
             yield
         except httpx.TimeoutException as error:
@@ -172,7 +172,7 @@ def _json(body: Any) -> str:
 
 
 def _part(name: str) -> str:
-    """Quote a name as one part of a path; dots are quoted, too, so that `..` stays a name."""
+    """Quote a name as one part of a path. If a name has only dots, they are quoted, so that `..` stays a name."""
     return quote(name, safe="") if name.strip(".") else name.replace(".", "%2E")
 
 

@@ -144,7 +144,7 @@ class Arguments:
 class Shape:
     """Converts values of one annotation to JSON text and back. It refuses values that would not come back equal.
 
-    `unresolved` is true if there is an annotation that can't be resolved.
+    `unresolved` is true if the function's result is annotated, but the annotation can't be resolved.
     """
 
     def __init__(self, hint: Any = Any, *, unresolved: bool = False) -> None:

@@ -84,7 +84,7 @@ def named(job: Job[..., Any], numbers: Iterator[int]) -> tuple[str, Options]:
 def submit(tx: Transaction, lease: Lease, submission: Submission, *, name: str, renumber: Renumber) -> str:
     """Return the id of the child of that name, existing or new; raise LeaseLost if the parent's lease is lost.
 
-    `renumber` gives the submission a new id, and also the stages of a pipeline.
+    `renumber` gives the submission a new id, and gives new ids to the stages of a pipeline.
     """
     if submission.build is not None:
         # Every attempt of the parent would request it again, so a build that always fails would be built forever.

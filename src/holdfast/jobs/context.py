@@ -36,7 +36,7 @@ class Fence:
 
 @dataclass(frozen=True, kw_only=True)
 class RunInfo:
-    """The run of a job function, as it was when it started."""
+    """A run, as it was when its function started."""
 
     id: str
     job: str
@@ -91,7 +91,7 @@ class Context(ABC):
     def step(self, name: str, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Call `fn` and store its result, or return the result that an earlier attempt stored.
 
-        Both results are equal: one that would change when stored as JSON fails the run, without a retry. Annotate
+        Both values are equal: if storing a result as JSON would change it, the run fails without a retry. Annotate
         `fn` if it returns more than plain JSON. A failed step is retried as the job's Retry says. If `fn` is async,
         await the returned value.
         """
@@ -127,7 +127,7 @@ class Context(ABC):
 
         `connection` is the same as for `using(connection=…)`. Commit before you return, or the run fails with
         `not_committed`. After this call nothing more can be written for the run, and the return value of the function
-        is ignored. Raise LeaseLost if the lease is lost; then roll back.
+        is ignored. It raises LeaseLost if the lease is lost; then roll back.
         """
 
     @overload
@@ -135,7 +135,7 @@ class Context(ABC):
     @overload
     def segments(self, values: Iterable[T]) -> list[T]: ...
     def segments(self, values: Iterable[Any] | Mapping[str, Any]) -> list[Any] | dict[str, Any]:
-        """Return values for another stage to be split by, in order or by name, after checking the names."""
+        """Check the names, and return the values that a later stage is split by, as a list or by name."""
         if isinstance(values, Mapping):
             named = dict(values)
             for name in named:
@@ -163,6 +163,7 @@ class Context(ABC):
     def gather(self, *children: Child[Any], return_exceptions: bool = False) -> list[Any]:
         """Return the results of these children once all have ended.
 
-        If some have not, this attempt ends here and its worker is free. Later the run starts again; its stored steps
-        are not executed again. A failed child raises RunFailed, or is returned as RunFailed with `return_exceptions`.
+        If some have not, this attempt ends here and frees its worker. When all have ended, the run starts again; its
+        stored steps are not executed again. A failed child raises RunFailed, or is returned as RunFailed with
+        `return_exceptions`.
         """

@@ -155,7 +155,7 @@ class Job(Generic[P, R]):
     """Whether the arguments of a run are completed from the results of other runs when it starts."""
 
     def filled(self, args: str, ask: Callable[[str, Sequence[str]], dict[str, str]]) -> str:
-        """Return the stored arguments with the missing ones filled in. `ask` reads the latter as JSON text by name."""
+        """Return the stored arguments with the missing ones filled in. `ask` reads them by name, as JSON text."""
         return args
 
     def decode_arguments(self, text: str) -> dict[str, Any]:

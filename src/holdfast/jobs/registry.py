@@ -45,7 +45,7 @@ class Registry:
     def refusal(self, name: str, stored: Policy | None = None) -> OnlyFromCode | None:
         """Return an error if only the application's own code may start runs of this job, otherwise None.
 
-        The declaration of the job decides. For a job that is not declared here, `stored`, the policy of its run, does.
+        The declaration of the job decides. If the job is not declared here, the policy of its run, `stored`, decides.
         """
         job = self.get(name)
         policy = stored if job is None else job.options.policy

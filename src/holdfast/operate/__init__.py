@@ -1,1 +1,1 @@
-"""Operate: explain, search, cancel in bulk, run again and check; what an operator does with runs."""
+"""Operate: the actions of an operator on runs: explain, search, cancel in bulk, run again and check."""

@@ -53,7 +53,7 @@ class Bulk:
         return self._submit(CANCEL, filter, by, reason=reason)
 
     def again(self, filter: RunFilter, *, by: str | None = None) -> Run[dict[str, int]]:
-        """Run again, once each, all matching runs that have ended.
+        """Run every matching finished run again, once each.
 
         Runs of jobs with `only_from_code` are skipped. A filter that names such a job is refused.
         """
@@ -97,7 +97,7 @@ CANCEL, AGAIN = BULK
 PAGE = 50
 
 
-# A full queue may delay it any number of times, and it waits for a database that can't be reached.
+# A full queue may delay a bulk action any number of times, and the action waits while the database can't be reached.
 _POLICY = Policy(
     timeout=None,
     max_attempts=100_000,
@@ -123,7 +123,7 @@ class Done:
 
 
 def job(submitter: Submitter, name: str) -> Job[..., Any]:
-    """Return the job of a bulk action by its name. Every Holdfast has these jobs."""
+    """Return the job of a bulk action by its name. Every Holdfast application has these jobs."""
     matching = Matching(submitter.runtime)
     functions: dict[str, Callable[..., Any]] = {CANCEL: matching.cancel, AGAIN: matching.again}
     options = Options(queue=OPERATIONS, policy=_POLICY)
@@ -151,7 +151,7 @@ class Matching:
         return self._all(ctx, rounds, act, filters=filters)
 
     def again(self, ctx: Context, filter: dict[str, Any], by: str | None = None) -> dict[str, int]:
-        """Run again all matching runs that have ended."""
+        """Run every matching finished run again."""
         filters = filters_for(AGAIN, RunFilter.from_json(filter))
 
         def act(tx: Transaction, run: Snapshot) -> bool:

@@ -75,7 +75,7 @@ def artifacts(store: Store, artifact_store: ArtifactStore) -> list[Finding]:
             try:
                 artifact.check()
             except (ArtifactNotFound, ArtifactCorrupt) as error:
-                # Report it only if its row is unchanged: it may have been replaced or removed while we read the file.
+                # Report it only if its row is unchanged: the artifact may have been replaced or removed meanwhile.
                 if store.read(lambda tx: tx.one("find_artifact", folder=artifact.folder, name=artifact.name)) == row:  # noqa: B023
                     findings.append(Finding(problem=error.code, run_id=artifact.run_id, detail=str(error)))
         if len(page) < PAGE:
@@ -88,7 +88,7 @@ def _clock(ahead: timedelta) -> Check:
     advice = (
         ""
         if abs(ahead) <= JUMP
-        else "set the clock of this host or of the database; meanwhile Holdfast uses the database's"
+        else "set the clock of this host or of the database; meanwhile Holdfast uses the time of the database"
     )
     return Check(
         name="clock",
@@ -114,7 +114,7 @@ def _schema(current: int | None, latest: int, *, at_first_use: bool) -> Check:
             name="tables",
             value=value,
             verdict="warning",
-            advice="run 'holdfast migrate', or let the first use migrate them",
+            advice="run 'holdfast migrate'; otherwise the first use migrates them",
         )
     return Check(name="tables", value=value, verdict="error", advice="run 'holdfast migrate'")
 

@@ -123,7 +123,7 @@ def _ready(tx: Transaction, run: Snapshot, alive: Alive) -> str:
         return f"{stopping} could start it, but {are} shutting down; start another worker"
     busy = {row["holder"]: row["held"] for row in tx.all("count_leases")}
     full = [worker for worker in claiming if busy.get(worker.id, 0) >= worker.concurrency]
-    if len(full) == len(claiming) and run.queue != OPERATIONS:  # a worker runs operations beside its other runs
+    if len(full) == len(claiming) and run.queue != OPERATIONS:  # bulk operations do not count for concurrency
         total = sum(worker.concurrency for worker in claiming)
         count_of = f"{len(claiming)} worker{'s' if len(claiming) > 1 else ''}"
         return f"all workers that could start it are busy ({count_of}, concurrency {total}); {before}"

@@ -21,7 +21,7 @@ class RelatedRun:
     """A run that is related to another run.
 
     relation  how it is related: "parent"; "child", including the stages and segments of a pipeline; "dependency";
-              "repeat", a run that repeats the other; "repeated", the run that the other repeats
+              "repeat", if it repeats the other run; "repeated", if the other run repeats it
     """
 
     relation: str

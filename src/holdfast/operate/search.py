@@ -62,7 +62,7 @@ def search_runs(
     bound: str = "~",
     order: Order = "newest",
 ) -> SearchPage[Snapshot]:
-    """Return the next page of matching runs. `after` is the `next` of the previous page; ids are below `bound`.
+    """Return the next page of matching runs. `after` is the `next` of the previous page; only ids below `bound` match.
 
     With `order="submitted"`, ended runs are searched among all runs.
     """
@@ -130,7 +130,7 @@ def _examine(
     tx: Transaction, wanted: RunFilter, source: str, position: _Position, *, bound: str, budget: int, limit: int
 ) -> list[Row]:
     since, until = wanted.since or _EARLIEST, wanted.until or _LATEST
-    # An id begins with the time of the submission, so a span of time is a range of the index.
+    # An id begins with the time of the submission, so a time span is a range of ids in the index.
     before = min(bound, _AFTER_ALL if wanted.until is None else Ids.since(_moved(until, SLACK)))
     return tx.all(
         "find_matching",

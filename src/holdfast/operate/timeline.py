@@ -38,7 +38,7 @@ StepEvents: TypeAlias = deque[tuple[dict[str, int], Event]]
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """How far each source has been read. `begun` is 1 if of the step only the start, not the end, has been read."""
+    """How far each source has been read. `begun` is 1 if the start of the step has been read, but not its end."""
 
     recorded: int = 0
     started: int = 0
@@ -63,13 +63,13 @@ def timeline_page(tx: Transaction, run_id: str, *, after: str | None, limit: int
 
 
 def timeline(tx: Transaction, run_id: str) -> list[Event]:
-    """Return all events of a run, in order: the recorded ones, and those that follow from its rows."""
+    """Return all events of a run, in order: the recorded ones, and those derived from its rows."""
     run = get_snapshot(tx, run_id)
     return merge_events(run, events.of(tx, run_id, limit=ALL), steps.done(tx, run_id, limit=ALL))
 
 
 def merge_events(run: Snapshot, recorded: Sequence[tuple[int, Event]], finished: Sequence[StepTimes]) -> list[Event]:
-    """Merge the recorded events of a run with those that follow from its row and its steps, in order."""
+    """Merge the recorded events of a run with those derived from its row and its steps, in order."""
     return [event for _, event in _Merger(run, recorded, finished).events(queued=True)]
 
 
@@ -142,7 +142,7 @@ class _Merger:
 
     @staticmethod
     def _first(recorded: Recorded, step_events: StepEvents) -> Event | None:
-        """Return the next event, recorded or of a step: that of the earlier claim, then the earlier time.
+        """Return the next recorded event or step event: the one with the earlier claim, then the earlier time.
 
         At the same instant a step event comes first, unless the recorded event is about a step, too.
         """
@@ -154,7 +154,7 @@ class _Merger:
         return note if (_at(note), not note.kind.startswith("STEP_")) <= (_at(step), False) else step
 
     def _start_before(self, first: Event | None, recorded: Recorded) -> Event | None:
-        """Return the start that comes before the `first` event: an earlier one, or that of the event's own attempt."""
+        """Return the RUN_STARTED that comes before `first`: that of its own attempt or of an earlier one."""
         claim, start = next(iter(self._starts.items()), (0, None))
         if start is None:
             return None
@@ -167,13 +167,13 @@ class _Merger:
         return None
 
     def _is_over(self, first: Event | None, step_events: StepEvents) -> bool:
-        """Return whether the run's end comes next: only actions of operators after the end are left."""
+        """Return whether the run's end comes next. After it, there are only actions of operators."""
         if not self._run.ended or self._position.ended or step_events:
             return False
         return first is None or (first.kind == "OPERATOR_ACTION" and _at(first) > _at(ending(self._run)))
 
     def _step_events(self) -> Iterator[tuple[dict[str, int], Event]]:
-        """Yield the start and the end of each step, with the changes of the position after each."""
+        """Yield the start and the end of each step, each with the changes to the position after it."""
         last = self._position
         for step in self._steps:
             changes = {"claim": step.claim, "step": step.number}
@@ -186,9 +186,9 @@ class _Merger:
 
 
 def step_events(run_id: str, step: StepTimes) -> Iterator[Event]:
-    """Yield the events that follow from the row of a step.
+    """Yield the events that are derived from the row of a step.
 
-    If the step was retried, the row does not give its start; that was recorded before its STEP_RETRIED.
+    If the step was retried, its row does not contain its start, which was recorded as an event before STEP_RETRIED.
     """
 
     def event(kind: str, at: datetime, **more: str) -> Event:

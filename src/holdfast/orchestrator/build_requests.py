@@ -80,7 +80,7 @@ def _fail_unreadable(tx: Transaction, rows: Sequence[Row]) -> set[str]:
 
 
 def _depends_on(text: str) -> list[str | None] | None:
-    """Return the dependencies of a run, in order; None if they can't be decoded: then the run fails when claimed."""
+    """Return the dependencies of a run, in order. None means that they can't be decoded: the run fails when claimed."""
     try:
         return list(read_depends_on(text))
     except Unreadable:

@@ -3,7 +3,7 @@
     waiting, ready ──▶ cancelled
     running        ──▶ cancel requested
 
-A cancelled child that has children gets a cancellation row of its own, so grandchildren follow.
+A cancelled child that has children gets a cancellation row of its own, so its children are cancelled next.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def children(tx: Transaction, *, limit: int) -> int:
 
 
 def _cancel(tx: Transaction, ids: list[str], *, reason: str) -> int:
-    """Cancel these runs and return how many; one that changes state meanwhile is found again by the next call."""
+    """Cancel these runs and return how many. The next call finds any run that changes state in the meantime."""
     running = [row["run_id"] for row in tx.all("request_cancels", ids=ids, reason=reason, now=tx.now)]
     if running:
         data = {"reason": reason}

@@ -26,7 +26,7 @@ ROUNDS = 100
 
 @dataclass(frozen=True, kw_only=True)
 class Pulse:
-    """What there is to do, read in one query."""
+    """Which work there is to do, read in one query."""
 
     ready: bool
     unchecked: bool
@@ -102,7 +102,7 @@ class Orchestrator:
             with self._ended_lock:
                 self._ended.update(ended)
             self.signal.set()
-        if not names.isdisjoint(("waits", "holds", "")):
+        if not names.isdisjoint(("waits", "key_locks", "")):
             self.signal.set()
         if "schedules" in names:
             self._scheduler.forget()

@@ -15,8 +15,8 @@ log = logging.getLogger("holdfast.orchestrator")
 class PeriodicTask:
     """A task that one process repeats at a fixed interval.
 
-    The function returns None, or the seconds after which to call it next instead. If it raises a HoldfastError, the
-    error is logged, and the function is called again at its usual time.
+    The function returns None, or in how many seconds to call it next, instead of at its usual time. If it raises a
+    HoldfastError, the error is logged, and the function is called again at its usual time.
     """
 
     def __init__(

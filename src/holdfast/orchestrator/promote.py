@@ -82,8 +82,8 @@ def mark_checked(tx: Transaction, *, limit: int) -> int:
     ids = [row["run_id"] for row in tx.all("find_unchecked", limit=limit)]
     if not ids:
         return 0
-    # Lock the rows first. An UPDATE that waits for a row would compare its new state with an old snapshot of key locks
-    # and dependencies, and a run whose key has just become free would never be checked again.
+    # Lock the rows first. An UPDATE that waits for a row would compare the row's new state with an old snapshot of key
+    # locks and dependencies, and a run whose key has just become free would never be checked again.
     tx.all("lock_waits", ids=ids)
     return tx.run("mark_checked", ids=ids)
 
@@ -110,7 +110,7 @@ def pass_on_key_locks(tx: Transaction) -> None:
     if tx.opened:
         assigned = _assign(tx, _next_runs(tx, tx.opened))
         if assigned == len(tx.opened):
-            tx.notified.discard("holds")
+            tx.notified.discard("key_locks")
 
 
 def _assign(tx: Transaction, next_runs: Mapping[tuple[str, int], str]) -> int:
@@ -223,7 +223,7 @@ def _fail_dependents(tx: Transaction, failed: Iterable[Row]) -> None:
 
 
 def _failure(ending: Row, *, own: bool = False) -> Failed:
-    """Return the failure of a run whose dependency ended like this; `own`: the dependency is its own segment."""
+    """Return the failure of a run whose dependency ended like this. `own`: the dependency is the run's own segment."""
     ended = {"failed": "failed", "cancelled": "was cancelled", "timed_out": "timed out"}[ending["state"]]
     reason = last_line(ending["error"] or ending["failure_type"] or "")
     if ending["failure_type"] == "SKIPPED":

@@ -43,7 +43,7 @@ class Pruner:
         self._cursors: dict[State, Cursor] = {}
         self._pass: Iterator[Pruned] | None = None
         self._removed = Pruned()
-        # Workers start at different times within the hour.
+        # Spread the first passes of different workers over the hour.
         first = EVERY.total_seconds() * int(json_text.digest(seed)[:4], 16) / 0x10000
         self.task = PeriodicTask("retention", EVERY, self._step, clock=clock, first_after=first)
 
@@ -81,7 +81,7 @@ FILES = 50  # few, because each may be a request to an object storage inside the
 ROLLUPS = 1000
 RATES = 50  # of up to 101 rows each
 PAGE = 1000
-HEADS = 50  # families that are read together; one may have tens of thousands of members
+HEADS = 50  # families (see runs.retention) that are read together; one may have tens of thousands of members
 
 
 def steps(
@@ -92,7 +92,7 @@ def steps(
     cursors: dict[State, Cursor],
     dry_run: bool = False,
 ) -> Iterator[Pruned]:
-    """Delete everything past its retention period. Yield after each transaction what it deleted."""
+    """Delete everything past its retention period. After each transaction, yield what it has deleted."""
     for state in limits:
         pending: list[str] = []
         for families in _due(store, state, limits, cursors):
@@ -122,7 +122,7 @@ def steps(
 
 
 def delete(store: Store, artifact_store: ArtifactStore, run_id: str, *, by: str | None, dry_run: bool) -> Pruned:
-    """Delete a finished run and its family, or raise RunInUse.
+    """Delete a finished run with its stages, segments and children, or raise RunInUse.
 
     The run's own row is deleted last, so that after a crash, or after RunInUse, another call can delete the rest.
     """
@@ -145,7 +145,7 @@ def delete(store: Store, artifact_store: ArtifactStore, run_id: str, *, by: str 
 def _due(
     store: Store, state: State, limits: dict[State, datetime], cursors: dict[State, Cursor]
 ) -> Iterator[list[str]]:
-    """Yield pages of runs that can be deleted, each family in the order in which to delete it."""
+    """Yield pages of runs that can be deleted. The runs of a family come in the order in which to delete them."""
     while True:
         cursor = cursors.get(state, Cursor())
         page = store.read(lambda tx: retention.page(tx, state, cursor, before=limits[state], limit=PAGE))  # noqa: B023
@@ -193,8 +193,8 @@ def _batch(
 
 
 def _remove(tx: Transaction, run_ids: Sequence[str]) -> int:
-    # If another pass had locked these runs, their artifacts and events are not deleted yet. Keep the runs then, because
-    # without the runs no pass would find those again.
+    # If another pass had locked these runs, their artifacts and events are not deleted yet. Then keep the runs, because
+    # without them no pass would find the artifacts and events again.
     held = retention.held(tx, run_ids)
     left = retention.belongings(tx, held)
     return 0 if left.artifacts or left.events else retention.remove(tx, held)

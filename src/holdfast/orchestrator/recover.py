@@ -79,8 +79,8 @@ def overdue(tx: Transaction, *, wait: timedelta, limit: int) -> Sequence[Row]:
 def take_away(tx: Transaction, rows: Sequence[Row], *, reason: str, orphaned: bool = False) -> list[Takeover]:
     """Remove these leases, and move their runs as their policies say.
 
-    `orphaned`: their process is known to be gone. With `on_crash='fail'` the runs fail for that reason, even if their
-    deadline has passed.
+    `orphaned`: the process that held them is known to be gone. With `on_crash='fail'`, the runs fail for that reason,
+    even if their deadline has passed.
     """
     if not rows:
         return []
@@ -104,7 +104,7 @@ def take_away(tx: Transaction, rows: Sequence[Row], *, reason: str, orphaned: bo
             case RetryLater(error, after, key_order):
                 retries.append((Wait(entry=entry, due_at=tx.now + after, reason=error[:1000]), key_order))
             case None:
-                # The run did not fail, its worker was lost: this uses up no attempt.
+                # The worker was lost, but the run did not fail, so this uses up no attempt.
                 requeued.append(entry.changed(attempt=entry.attempt - 1))
             case final:
                 endings.append(Ending(entry=entry, outcome=final, holder=lease.holder, started_at=lease.started_at))
@@ -144,7 +144,7 @@ def decide(
             if lease.entry.takeovers >= policy.max_takeovers:
                 return Failed(
                     "TAKEOVER_LIMIT",
-                    f"{lease.entry.takeovers + 1} workers were lost while executing this run, "
+                    f"{lease.entry.takeovers + 1} workers were lost while executing this run; "
                     f"the last one was {lease.holder}",
                 )
             return None

@@ -50,7 +50,7 @@ class Scheduler:
         self._closed = True
 
     def forget(self) -> None:
-        """Evaluate every schedule the next time, because an operator has changed one."""
+        """Evaluate every schedule at the next call of `keep`, because an operator has changed one."""
         self._changed = True
 
     def keep(self, now: datetime) -> int:
@@ -82,7 +82,7 @@ class Scheduler:
         except (StoreBusy, StoreUnavailable, WorkerExists):
             raise
         except Exception:
-            # A trigger may be user code. One that fails must not stop the other schedules.
+            # A trigger may be user code. If it fails, the other schedules must go on.
             log.exception("could not evaluate schedule %s; retrying in %s", schedule.name, SET_BACK)
             self._next[schedule.name] = now + SET_BACK
             return 0
@@ -113,7 +113,7 @@ class Evaluation:
     """The result of evaluating a schedule.
 
     slots     how many slots were decided
-    replaced  how our definition differs from the stored one, if it replaced that
+    replaced  how our definition differs from the stored one, if ours replaced it
     other     the stored definition, if it differs from ours and other workers claim the slots
     """
 
@@ -144,7 +144,7 @@ def evaluate(tx: Transaction, schedule: Schedule, *, holder: str, take_over: boo
     if since > tx.now + SET_BACK:
         # The clock was set back. Slots decided before that have rows, so deciding about their times again does no harm.
         since = tx.now - SET_BACK
-    # The stored trigger applies to slots that came due before this process started, its own trigger to later ones.
+    # Slots that came due before this process started follow the stored trigger; later slots follow our own.
     other_times = take_over and triggers.dump(schedule.trigger) != triggers.dump(status.schedule.trigger)
     trigger = status.schedule.trigger if other_times else schedule.trigger
     due, more = ([], False) if status.paused_at else triggers.between(trigger, since, tx.now, most=MAX_SLOTS)
@@ -186,7 +186,7 @@ def decide(
         elif slot_at in chosen:
             decisions.append(Decision(slot_at=slot_at, state="skipped", reason=str(other)))
         elif slot_at in coalesced:
-            reason = f"slot {slots.text(wanted[-1])} was due at the same time"
+            reason = f"slot {slots.text(wanted[-1])} had become due as well"
             decisions.append(Decision(slot_at=slot_at, state="coalesced", reason=reason, coalesced_at=wanted[-1]))
         else:
             reason = f"it was {_age(now - slot_at)} late; misfire_grace is {_age(schedule.misfire_grace)}"
@@ -203,7 +203,7 @@ def _is_missed(schedule: Schedule, slot_at: datetime, now: datetime, *, latest: 
 
 
 def _is_abandoned(status: ScheduleStatus, now: datetime) -> bool:
-    """Whether no process is left whose definition is the stored one."""
+    """Whether no process that has the stored definition is left."""
     following = status.schedule.trigger.after(status.evaluated_at)
     overdue = status.paused_at is None and following is not None and following < now - SET_BACK
     return overdue or now - status.last_seen_at > 2 * SEEN_EVERY

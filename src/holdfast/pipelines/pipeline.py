@@ -87,15 +87,15 @@ class Pipeline(Job[..., Any]):
         """Turn a function into a stage. A later stage gets the result in a parameter with this stage's name.
 
         after           the stage or stages that must end first, as functions or by name
-        each            the parameter that gets the value of a segment. It splits the stage into segments, each a run.
-                        There is one for each value that the first stage of `after` returns; if that stage is split
-                        too, both have the same segments
+        each            the parameter that gets the value of a segment. It splits the stage into segments, each a run,
+                        one for each value that the first stage of `after` returns. If that stage is split too, both
+                        have the same segments
         version         change it when the stage starts to produce something else; a new version does not reuse the
                         artifacts of an older one
         on_error        "stop" (default): the pipeline fails if the stage fails; "continue": later stages run anyway
         allow_failures  the number of segments that may fail before the stage fails
         name            the stage's name; default: the function's
-        queue, priority of its runs; default: those of the pipeline
+        queue, priority for its runs; default: those of the pipeline
         timeout, max_attempts, retry, on_crash, isolation  as for a job
         **policy        any other field of Policy
         """

@@ -26,7 +26,7 @@ def rerun_pipeline(
     idempotency_key: str | None = None,
     allowed: Callable[[str, Policy], None],
 ) -> str:
-    """Submit a new run of a pipeline and return its id. With `from_stage` it reuses the runs of the stages before.
+    """Submit a new run of a pipeline and return its id. With `from_stage` it reuses the earlier stages' runs.
 
     `allowed` raises if only the application's code may start this pipeline.
     """

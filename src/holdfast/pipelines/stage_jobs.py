@@ -81,7 +81,7 @@ class StageJob(Job[..., Any]):
     def result_type(self, *, beside: StageJob | None = None) -> Any:
         """Return the type of the result that other stages get.
 
-        A segment of a stage with the same segments (`beside`) gets only the result of the segment of its own name.
+        If `beside` has the same segments, each of its segments gets only the result of the segment with the same name.
         """
         one = self.arguments.result.hint
         maybe = (NoneType if one is None else one) | None

@@ -74,7 +74,7 @@ def _progress(row: Row, created_at: datetime) -> Progress:
 
 
 def failures_of(tx: Transaction, pipeline_id: str) -> tuple[StageFailure, ...]:
-    """Return the first few failed runs of a pipeline, oldest first, without those that failed with a dependency."""
+    """Return the first few failed runs of a pipeline, oldest first, except those whose dependency failed."""
     rows = tx.all("find_stage_failures", parent_id=pipeline_id, passed_on="DEPENDENCY_FAILED", limit=FEW)
     return tuple(_failure(row) for row in rows)
 
@@ -93,7 +93,7 @@ def _failure(row: Row) -> StageFailure:
 
 
 def list_segments(tx: Transaction, plan: Plan, stage: str, *, limit: int, after: str) -> list[Segment]:
-    """List the segments of a stage after this name. Short names come first, so 9 comes before 10."""
+    """List the segments of a stage after the one named `after`. Short names come first, so 9 comes before 10."""
     known = [one.name for one in plan.stages]
     if stage not in known:
         raise InvalidArguments(f"the pipeline has no stage {stage!r}; its stages are {', '.join(known)}")
@@ -192,10 +192,10 @@ def _info(stage: Stage, groups: Groups, *, own: str) -> StageInfo:
 
 
 def _state(whole: Group, segments: Mapping[StageState, int]) -> StageState:
-    """Return the state of a stage.
+    """Return the state of a stage: that of its own run, unless the stage is split and its own run is NEW.
 
-    A split stage has the state of its most advanced segment. Once it has ended, an ERROR of any segment comes first.
-    The stage's own run only waits and counts: if it ended before it was claimed, the segments determine the state.
+    In that case the segments decide: RUNNING if one is running, else READY, else ERROR. If the stage's own run has
+    ended without being claimed, ERROR comes first.
     """
     order: tuple[StageState, ...] = ("ERROR", "RUNNING", "READY") if whole.ended else ("RUNNING", "READY", "ERROR")
     return next((state for state in order if whole.state == "NEW" and segments.get(state)), whole.state)
@@ -221,7 +221,7 @@ def _count_groups(tx: Transaction, plan: Plan) -> Groups:
 
 
 def _result(tx: Transaction, plan: Plan, stage: Stage, *, own: Stage | None = None, segment: str | None = None) -> str:
-    """Return a stage's result. If it has the same segments as our `own` stage, return that of our `segment` there."""
+    """Return a stage's result. If it has the same segments as `own`, return only that of its segment `segment`."""
     if stage.split is None:
         return _run_result(tx, stage.run_id)
     if segment and own is not None and own.split is not None and own.split.source == stage.split.source:
@@ -298,7 +298,7 @@ def segment_value(args: str) -> Any:
 
 
 def answer(tx: Transaction, claimed: ClaimedRun, what: str, *, names: Sequence[str]) -> dict[str, str]:
-    """Return what a starting run needs: the result of a pipeline or split stage, or the inputs of a stage."""
+    """Return the values for a run that starts: the result of a pipeline or split stage, or the inputs of a stage."""
     if what == "pipeline":
         return {"result": pipeline_result(tx, claimed.lease.run_id)}
     assert claimed.parent_id is not None

@@ -55,7 +55,7 @@ def record_submissions(tx: Transaction, submissions: Sequence[Submission]) -> No
 
 
 def listed(tx: Transaction, *, limit: int, before: str | None) -> list[AuditEntry]:
-    """Return audit entries, newest first, starting after the cursor `before`."""
+    """Return the audit entries before the cursor `before`, newest first."""
     last = 2**63 - 1 if before is None else cursors.read(before, "audit")[0]
     return [_entry(row) for row in tx.all("find_audit_entries", before=last, limit=limit)]
 
@@ -81,7 +81,7 @@ def _parse(text: str) -> dict[str, Any]:
 
 
 def _lock_run(tx: Transaction, run_id: str) -> None:
-    """Lock the run's row, whichever table it is in. The run may change tables meanwhile, so try several times."""
+    """Lock the run's row in its current table. The run may move to another table meanwhile, so try several times."""
     for _ in range(100):
         if tx.all("lock_run", run_id=run_id):
             return

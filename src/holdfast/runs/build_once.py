@@ -1,7 +1,7 @@
 """Build once: get or create the build for a build request.
 
     request ──insert──▶ new build                            the first insert wins; its run is submitted
-            ──duplicate, fetch──▶ running or ready           shared
+            ──duplicate, fetch──▶ in progress or succeeded   shared
                               ──▶ failed, stale or deleted   replaced by compare-and-swap on the old run's id
                               ──▶ cancelled after request    not replaced: the cancellation applies to this request
 
@@ -69,7 +69,7 @@ def get_or_create(
     offered: Mapping[BuildRequest, str] | None = None,
     requested_at: Mapping[BuildRequest, datetime] | None = None,
 ) -> dict[BuildRequest, BuildMatch]:
-    """Get or create the builds for these requests. `make` submits new runs; `offered` gives the ids to use for them.
+    """Get or create the builds for these requests. `make` submits new runs; `offered` gives ids for some of them.
 
     `requested_at` gives the time of requests made earlier. A build cancelled since then is not started again.
     """
@@ -84,7 +84,7 @@ def get_or_create(
 
 
 def replace_builds(tx: Transaction, build_runs: Sequence[BuildRun]) -> list[BuildRun]:
-    """Replace the runs of these builds; return the new runs that won. The others lost to another transaction."""
+    """Replace the runs of these builds and return the new runs, except where another transaction was faster."""
     rows = [
         _row(build_run.request) | {"run_id": build_run.run_id, "old_id": build_run.again_of, "created_at": tx.now}
         for build_run in build_runs

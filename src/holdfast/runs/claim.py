@@ -41,7 +41,7 @@ class ClaimedRun:
     depends_on: str | None = None
     traceparent: str | None = None
     unreadable: str | None = None
-    """Which stored values can't be decoded, and why; such a run fails without being executed."""
+    """The stored values that can't be decoded, and why. Such a run fails without being executed."""
 
 
 def claim_runs(
@@ -114,10 +114,10 @@ def claim_runs(
 def _with_stored_key(
     tx: Transaction, taken: list[Taken], submitted: Mapping[str, Row], *, pause: timedelta
 ) -> list[Taken]:
-    """Return the runs whose key and key limit in `ready` match their stored run.
+    """Return the runs whose key and key limit in `ready` match those in `runs`.
 
-    The database refuses a lease for any other. Such a row was edited by hand; its run waits, so that it does not
-    block the rest of the batch.
+    They differ only if somebody has edited a row. The database would refuse the lease of such a run and fail the
+    whole batch, so the run goes back to `waits`.
     """
     stored = {one.entry.run_id: one.submitted or submitted[one.entry.run_id] for one in taken}
     mismatched = [

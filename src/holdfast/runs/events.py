@@ -37,7 +37,7 @@ BUDGET = 10_000
 def everywhere(tx: Transaction, *, after: str | None, kinds: Collection[str] | None, limit: int) -> Events:
     """Return the events of all runs after the cursor, reading at most BUDGET rows.
 
-    No event is skipped: events that an older open transaction could still precede are left for a later call.
+    No event is skipped: while an older transaction may still add events, newer ones are left for a later call.
     """
     start = (0, 0) if after is None else _read(after)
     if kinds is not None and (isinstance(kinds, str) or not set(kinds) <= KINDS.keys()):

@@ -25,7 +25,7 @@ LOOK_AT_CLOCK = 1.0  # seconds after which a waiting caller checks whether its t
 
 
 class RunAccess(Protocol):
-    """The operations behind a handle: a Holdfast with its database, or an HTTP client."""
+    """The operations that a handle needs. A Holdfast with its database provides them, and so does an HTTP client."""
 
     clock: Clock
     waiter: Waiter
@@ -52,7 +52,7 @@ class Run(Generic[R]):
 
     @property
     def snapshot(self) -> Snapshot:
-        """The run as last read."""
+        """The run as it was last read. The first use reads it."""
         return self._snapshot or self.refresh().snapshot
 
     @property
@@ -97,7 +97,7 @@ class Run(Generic[R]):
             return False
 
     async def aresult(self, timeout: float | timedelta | None = None) -> R:
-        """`result` for async callers. Waiting occupies no thread, and it is safe to cancel."""
+        """`result` for async callers. Waiting occupies no thread and can be cancelled safely."""
         import asyncio
 
         limit, loop = as_duration(timeout), asyncio.get_running_loop()

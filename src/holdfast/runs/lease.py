@@ -59,7 +59,7 @@ class Renewal:
 def renew_leases(
     tx: Transaction, held: Iterable[Lease], *, holder: str, lease_for: timedelta, kill_grace: timedelta
 ) -> list[Renewal]:
-    """Extend our own leases from now and return them; leases that are missing from the result are lost."""
+    """Extend our own leases from now. A lease that is missing from the result is lost."""
     rows = [
         {
             "run_id": lease.run_id,
@@ -114,7 +114,7 @@ def give_up_leases(tx: Transaction, leases: Iterable[Lease], *, holder: str) -> 
 
 
 def _with_cancel(lease: Lease, row: Row) -> Lease:
-    """Return the lease with the cancel request of its row; only another process can have written that."""
+    """Return the lease with the cancel request from its row, which our copy of the lease may not have."""
     if row["cancel_requested_at"] is None:
         return lease
     return replace(lease, cancel_requested_at=row["cancel_requested_at"], cancel_reason=row["cancel_reason"])
@@ -125,7 +125,7 @@ def leases_of(tx: Transaction, holder: str) -> list[Lease]:
 
 
 def lease_marks(tx: Transaction, holder: str) -> dict[tuple[str, int], datetime | None]:
-    """For each run and claim that this worker holds, return when an orchestrator first saw the lease expired."""
+    """For each run and claim that this worker holds, return when its lease was first seen to have expired."""
     return {(row["run_id"], row["claim"]): row["expired_seen_at"] for row in tx.all("find_leases_of", holder=holder)}
 
 

@@ -3,9 +3,9 @@
     finish ──▶ Succeeded | Failed | TimedOut | Cancelled   the run has ended; its outcome never changes
            ──▶ RetryLater                                  back to waits, until it is due
            ──▶ WaitForChildren                             back to waits, until its children have ended
-           ──▶ Release                                     back to ready: the worker shuts down, or its loop is blocked
+           ──▶ Release                                     back to ready, for example because its worker shuts down
 
-Only `finish` ends a run. It moves the runs whose leases its DELETE returned; other leases were lost.
+Only `finish` ends a run. It moves only the runs whose leases its DELETE returned; the other leases were lost.
 """
 
 from __future__ import annotations

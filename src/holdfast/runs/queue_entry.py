@@ -2,10 +2,10 @@
 
 claim        the fence: it grows with every claim and is never reused
 attempt      how many attempts count against `max_attempts`
-takeovers    how many workers were lost while they held the run
+takeovers    how many workers were lost while they executed the run
 key_limit    how many runs may hold the key at once
-key_number   which of the key locks the run has
-rate_turn    the numbered start of its rate that is reserved for the run
+key_number   the number of the run's key lock, from 1 to `key_limit`
+rate_turn    the turn of its rate that the run has (see runs.limits.rates)
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ def take(
 
 
 def _most(queues: Sequence[str], limit: int, room: Mapping[str, int] | None) -> list[tuple[str, int]]:
-    """Return the queues with room, each with the number of runs to take at most."""
+    """Return the queues with room, each with the maximum number of runs to take."""
     most = [(queue, (room or {}).get(queue, limit)) for queue in queues]
     return [(queue, number) for queue, number in most if number > 0]
 

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("holdfast.waiters")
 
 FIRST = 0.008  # seconds between the first polls of a run
-DOUBLINGS = 5  # how often this pause doubles, up to a quarter of a second
-BATCH = 500  # runs that one poll asks about
+DOUBLINGS = 5  # how many times this pause doubles, up to a quarter of a second
+BATCH = 500  # runs in one poll
 READ = 50  # runs that are read in one query, with their results
 LINGER = 5.0  # seconds without a waiting call after which the thread stops
 AWAY = (StoreBusy, StoreUnavailable, ServerUnavailable)
@@ -130,7 +130,7 @@ class Waiter:
             try:
                 self._poll(batch)
             except AWAY as error:
-                log.debug("could not poll the runs that calls wait for: %s", error)
+                log.debug("could not check whether the awaited runs have ended: %s", error)
                 for watch in batch:
                     if watch.last:
                         self._answer(watch, None)

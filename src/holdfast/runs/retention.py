@@ -3,10 +3,11 @@
     ended ── retention ──▶ [ artifacts ] ──▶ [ events ] ──▶ [ steps, slots, outcome, run ]
 
 Each bracket is a transaction. The row of the run goes last, so that the next pass finds a run whose deletion a crash
-interrupted. A family (a run, its stages, segments and children) is deleted together, once all of it is past retention.
+interrupted. A family (a run with its stages, segments and children) is deleted together, once the retention periods of
+all its runs are over.
 
 Some runs stay longer:
-- a run that is still referenced: by a dependency, a build, or a slot that its schedule may read again
+- a run that is referenced by a dependency, a build, or a slot that its schedule may read again
 - the run of a build: its retention period begins when the build becomes stale
 - a run with `keep_forever`
 """
@@ -80,20 +81,20 @@ def limits(settings: Settings, now: datetime) -> dict[State, datetime]:
 
 
 def page(tx: Transaction, state: State, cursor: Cursor, *, before: datetime, limit: int) -> list[Ended]:
-    """Return runs that ended in this state before that time, starting at the cursor."""
+    """Return runs that ended in this state earlier than `before`, starting at the cursor."""
     rows = tx.all("find_ended", state=state, since=cursor.finished_at, after=cursor.run_id, before=before, limit=limit)
     return [Ended(**row | {"keep_forever": bool(row["keep_forever"])}) for row in rows]
 
 
 def heads(tx: Transaction, ended: Sequence[Ended]) -> list[str]:
-    """Return the runs without an existing parent that are not kept forever. A child is deleted with its parent."""
+    """Return the runs that are not kept forever, without those whose parent exists, which are deleted with it."""
     parents = sorted({one.parent_id for one in ended if one.parent_id is not None})
     existing = {row["id"] for row in tx.all("find_runs", ids=parents)} if parents else set()
     return [one.run_id for one in ended if not one.keep_forever and one.parent_id not in existing]
 
 
 def families(tx: Transaction, run_ids: Sequence[str], limits: Mapping[State, datetime]) -> dict[str, list[str]]:
-    """Return the family of each of these heads, youngest generation first and the head last.
+    """Return the family of each of these `heads`, youngest generation first and the head last.
 
     Families that are not yet past retention are left out.
     """
@@ -142,7 +143,7 @@ def _stays(child: Row, limits: Mapping[State, datetime]) -> bool:
 
 
 def served(tx: Transaction, run_ids: Iterable[str], *, since: datetime) -> set[str]:
-    """Return the runs whose build became stale or was rebuilt at `since` or later; others may still use the build."""
+    """Return the runs whose build became stale or was rebuilt at `since` or later, so that retention keeps them."""
     return {row["id"] for row in tx.all("find_served", ids=sorted(run_ids), since=since)}
 
 
@@ -152,7 +153,7 @@ def named(tx: Transaction, run_ids: Iterable[str]) -> set[str]:
 
 
 def held(tx: Transaction, run_ids: Iterable[str]) -> list[str]:
-    """Lock these runs and return those that may still be deleted; no new reference can appear in this transaction."""
+    """Lock these runs, so that no new reference to them can be added, and return those that may still be deleted."""
     locked = [row["id"] for row in tx.all("lock_ended", ids=sorted(run_ids))]
     return sorted(set(locked) - named(tx, locked)) if locked else []
 

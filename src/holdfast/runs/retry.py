@@ -42,7 +42,7 @@ def retry_later(tx: Transaction, later: Sequence[tuple[Lease, RetryLater]]) -> N
 
 
 def wait_for_children(tx: Transaction, waiting: Sequence[tuple[Lease, WaitForChildren]]) -> None:
-    """Move these runs to `waits` without using up an attempt. An orchestrator notices children that end meanwhile."""
+    """Move these runs to `waits` without using up an attempt. An orchestrator notices if a child has already ended."""
     events.record(
         tx, [lease_event(lease, "RUN_WAITING_FOR_CHILDREN", {"for": len(others.run_ids)}) for lease, others in waiting]
     )
@@ -58,11 +58,15 @@ def wait_for_children(tx: Transaction, waiting: Sequence[tuple[Lease, WaitForChi
             Wait(
                 entry=lease.entry.changed(attempt=lease.entry.attempt - 1),
                 dependencies_left=len(set(others.run_ids)),
-                reason=f"waits for {len(set(others.run_ids))} children",
+                reason=_reason(len(set(others.run_ids))),
             )
             for lease, others in waiting
         ],
     )
+
+
+def _reason(children: int) -> str:
+    return f"waits for {children} {'child' if children == 1 else 'children'}"
 
 
 def release(tx: Transaction, back: Sequence[tuple[Lease, Release]]) -> None:

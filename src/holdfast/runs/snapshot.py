@@ -18,7 +18,7 @@ def get_snapshot(tx: Transaction, run_id: str) -> Snapshot:
         row = tx.one("find_snapshots", ids=[run_id])
         if row is None:
             raise RunNotFound(f"there is no run {run_id}")
-        # Not every database reads all tables in one snapshot. A run that is just changing tables is read again.
+        # Not every database reads all tables in one snapshot. If the run is moving to another table, read it again.
         if row["place"] is not None or left == 0:
             return snapshot_of(row)
     raise AssertionError
@@ -50,7 +50,7 @@ def find_ids(tx: Transaction, prefix: str, *, limit: int) -> list[str]:
 
 
 def snapshot_of(row: Row) -> Snapshot:
-    """Make a snapshot of a row. Values that can't be decoded are marked, so that one damaged row breaks no list."""
+    """Make a snapshot of a row. Values that can't be decoded are marked, so that a damaged row breaks no list."""
     reading = json_text.Reading(row)
     values = {
         **row,

@@ -1,6 +1,6 @@
 """Steps: named parts of a run whose results are stored, so that a later attempt does not execute them again.
 
-finished ──insert──▶ steps ──forget──▶ forgotten      the next use of the name executes the step again
+finished ──insert──▶ steps ──forget──▶ forgotten      the next step with this name is executed again
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def forget(tx: Transaction, lease: Lease, name: str) -> bool:
 
 
 def done(tx: Transaction, run_id: str, *, after: tuple[int, int] = (0, 0), limit: int) -> list[StepTimes]:
-    """Return the steps of a run after that claim and number, in order, including forgotten ones."""
+    """Return the steps of a run after this claim and number, in order, including forgotten ones."""
     claim, number = after
     rows = tx.all("find_steps_after", run_id=run_id, claim=claim, number=number, limit=limit)
     return [StepTimes(**row | {"forgotten": bool(row["forgotten"])}) for row in rows]

@@ -26,7 +26,7 @@ class Submission:
     """A request for a new run.
 
     `dependencies` maps the runs that it depends on to whether they must succeed; `build_requests` does so for builds.
-    `depends_on` lists both in the order given. With `build`, the submission gets or creates that build instead.
+    `depends_on` lists both in the order given. With `build`, the submission only gets or creates that build.
     """
 
     run_id: str
@@ -70,7 +70,7 @@ class Submission:
 
     @property
     def digest(self) -> str:
-        """The digest by which `unique` compares: of the key, or of the arguments if there is no key."""
+        """The digest that `unique` compares: that of the key or, if there is no key, of the arguments."""
         arguments = arguments_of(self.args) if self.family else self.args
         return json_text.digest("args" if self.key is None else "key", self.key or arguments, size=16)
 
@@ -87,7 +87,7 @@ class Submission:
 
 
 Draft: TypeAlias = Callable[[Callable[[], str], datetime | None], Submission]
-"""Makes a submission from a function that returns new ids and the creation time of its run."""
+"""Makes a submission. It gets a function that returns new ids, and the creation time of the run."""
 
 
 class Pending:
@@ -139,7 +139,7 @@ def stored(submission: Submission, now: datetime) -> Row:
 
 
 def with_builds(submission: Submission, found: Mapping[BuildRequest, BuildMatch]) -> Submission:
-    """Replace the builds that were found by their runs; a build that is ready adds no dependency."""
+    """Replace each build in `found` with its run. A build that has succeeded adds no dependency."""
     if not submission.build_requests:
         return submission
     dependencies = dict(submission.dependencies)
@@ -179,7 +179,7 @@ def tags_of(text: str) -> dict[str, str]:
 
 
 def read_depends_on(text: str | None) -> tuple[str | None, ...]:
-    """Read the stored dependencies of a run, or raise Unreadable; None stands for a build without a run yet."""
+    """Read the stored dependencies of a run, or raise Unreadable; None stands for a build that has no run yet."""
     ids = [] if text is None else json_text.load(text)
     if not isinstance(ids, list) or not all(one is None or isinstance(one, str) for one in ids):
         raise Unreadable("not a list of runs")
@@ -201,13 +201,13 @@ def _read_terms(depends_on: str | None, terms: str | None) -> Iterator[tuple[str
 
 
 def _depends_on(submission: Submission) -> str | None:
-    """Return the dependencies in the order given, as JSON; null stands for a build without a run yet."""
+    """Return the dependencies in the order given, as JSON; null stands for a build that has no run yet."""
     depends_on = submission.depends_on or tuple(submission.dependencies)
     return json_text.compact([one if isinstance(one, str) else None for one in depends_on]) if depends_on else None
 
 
 def _dependency_terms(submission: Submission) -> str | None:
-    """Return, in the same order, whether each run must succeed, and each build request in full, as JSON.
+    """Return as JSON, in the order of `depends_on`, whether each run must succeed, and each build request in full.
 
     Running a run again uses this to create the same dependencies.
     """

@@ -91,7 +91,7 @@ def count_refusals(store: Store, answers: Sequence[object], *, write: bool) -> N
 def _write(
     store: Store, pending: Sequence[Pending], verb: Callable[[Transaction], T], *, patience: timedelta | None = None
 ) -> T:
-    """Run the verb, and mark the submissions as sent if it may have been committed: a retry then reuses their ids."""
+    """Run `verb`. If it may have been committed, mark the submissions as sent, so that a retry reuses their ids."""
     committing = False
 
     def tracked(tx: Transaction) -> T:
@@ -119,10 +119,10 @@ def submit_one(tx: Transaction, submission: Submission) -> str:
 def submit_runs(
     tx: Transaction, submissions: Sequence[Submission], *, first: bool = False, whole: bool = False
 ) -> list[str | HoldfastError]:
-    """Return for each submission the id of its run, or the error that refused it. A refused one writes nothing.
+    """Return for each submission the id of its run, or the error that refused it.
 
-    `first` means that these ids were never sent before, so that none of them can be in the database already. `whole`
-    means that no run is wanted if one is refused.
+    A refused submission writes nothing. `first` means that these ids were never sent before, so that none of them can
+    be in the database already. `whole` means that the caller wants all of these runs or none.
     """
     if first and _is_plain(tx, submissions):
         return _submit_plain(tx, submissions)
@@ -178,7 +178,7 @@ def _admit(
     if refuse_all or (whole and admission.refused):
         submissions, left = [], []
     else:
-        # A submission whose idempotency key has a run creates no run, so it must not register as the unique one.
+        # A submission whose idempotency key has a run creates no run, so it must not be registered as unique.
         both = [s for s in candidates if s.unique and s.idempotency_key]
         existing = _repeated(tx, both) if both else set()
         left = [s for s in candidates if s.run_id not in existing]
@@ -195,10 +195,11 @@ def _admit(
 def _resolve_builds(
     tx: Transaction, submissions: Sequence[Submission], answers: Answers, *, first: bool
 ) -> tuple[dict[BuildRequest, BuildMatch], list[Submission], set[str]]:
-    """Get or create the requested builds, and replace them by their runs in the submissions.
+    """Get or create the requested builds, and replace them with their runs in the submissions.
 
-    Return the builds, the submissions, and the ids of the submissions that must turn out to be new because builds were
-    created for them. In a caller transaction an orchestrator gets or creates the builds later.
+    Return the builds, the submissions, and the ids of the submissions for which it got or created builds. Unless
+    all of these are new runs, the caller rolls back. In a caller transaction, an orchestrator gets or creates the
+    builds later.
     """
     found: dict[BuildRequest, BuildMatch] = {}
     new: list[Submission] = []

@@ -7,7 +7,7 @@ failures_allowed   how many more dependencies may end without success; None mean
 pending_action     the action that an orchestrator has to perform before the run can continue
 
 A run can also wait for its key. An orchestrator clears `unchecked` only after it has seen, in a later snapshot, that
-the run really has to wait. So no wake-up between a submission and a finish is lost.
+the run really has to wait. So no wake-up is lost when a submission and a finish overlap.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def take_waiting(tx: Transaction, run_ids: Sequence[str]) -> list[QueueEntry]:
 
 
 def let_go_waiting(tx: Transaction, run_ids: Sequence[str]) -> list[QueueEntry]:
-    """Remove from `waits` those of these runs that have nothing left to wait for. The caller must move them."""
+    """Remove the runs that have nothing left to wait for from `waits`, and return them. The caller must move them."""
     return [QueueEntry.of(row) for row in tx.all("delete_free_waits", ids=sorted(run_ids))]
 
 

@@ -46,7 +46,7 @@ class Workers:
 
 
 def register(tx: Transaction, worker: WorkerInfo, *, silent: WorkerInfo | None = None) -> WorkerInfo | None:
-    """Insert a worker. If another worker holds its exclusive name, return that worker instead.
+    """Insert a worker. If another worker has its exclusive name, insert nothing and return that worker.
 
     `silent` is a worker to remove first, provided it has expired and has sent no heartbeat since it was read.
     """
@@ -72,7 +72,7 @@ def beat(tx: Transaction, worker_id: str, *, lease_for: timedelta, stopping: boo
 
 
 def require(tx: Transaction, worker_id: str) -> None:
-    """Raise WorkerExists if the row of this exclusive worker is gone; it must not start any run then."""
+    """Raise WorkerExists if the row of this exclusive worker is gone. The worker must then start no run."""
     if not tx.run("guard_worker", id=worker_id):
         raise WorkerExists(f"worker {worker_id} was replaced by another worker with the same name")
 
@@ -82,7 +82,7 @@ def remove(tx: Transaction, worker_id: str) -> None:
 
 
 def forget(tx: Transaction, *, before: datetime) -> int:
-    """Delete workers without a heartbeat since that time."""
+    """Delete workers whose last heartbeat is older than `before`."""
     return tx.run("delete_lost_workers", before=before)
 
 

@@ -67,7 +67,7 @@ class Scheduling:
         overlap           "skip" the slot if that many are unfinished, let its run "wait", or "cancel" unfinished runs
         jitter            delay each start by up to this time; the delay depends only on the job and the slot
         timeout           the time limit of a run; default: twice `expected_runtime`, or else the job's timeout
-        name, queue, priority, retry, isolation  as for a job; give them there if you schedule an existing job
+        name, queue, priority, retry, isolation  as for a job; if you schedule an existing job, set them on that job
         keep_forever      exempt the runs from retention
 
         The run of a slot has one attempt. It is not started again if its worker is lost or shuts down.

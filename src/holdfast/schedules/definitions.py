@@ -88,7 +88,7 @@ _STORED = Schedule.__dataclass_fields__.keys() - {"name"}
 
 @dataclass(frozen=True, kw_only=True)
 class ScheduleStatus:
-    """A schedule as stored: up to when its slots are decided, whether it is paused, when a worker last declared it."""
+    """A stored schedule: up to when its slots are decided, whether it is paused, and when a worker last declared it."""
 
     schedule: Schedule
     spec: str

@@ -30,7 +30,7 @@ class Schedules:
         self._runtime, self._declared, self._handle = runtime, declared, handle
 
     def list(self) -> Sequence[ScheduleInfo]:
-        """List every schedule that a worker has stored, and those declared in this process."""
+        """List every stored schedule, and those declared in this process."""
 
         def read(tx: Transaction) -> Sequence[ScheduleInfo]:
             alive = workers.live(tx)

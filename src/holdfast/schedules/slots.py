@@ -1,8 +1,8 @@
 """Slots: the due times of a schedule, and what was decided for each.
 
     due ──▶ claimed      its run was submitted in the same transaction. The outcome of the run is that of the slot.
-                         `claimed_by` is the worker that claimed it, or that serves a slot triggered by hand
-        ──▶ coalesced    a later slot that was due at the same time runs instead
+                         `claimed_by` is the worker that claimed it or, if it was triggered by hand, can run it
+        ──▶ coalesced    a later slot that had become due as well runs instead
         ──▶ skipped      an earlier run had not ended, or the queue was full
         ──▶ missed       no worker claimed it in time
 

@@ -20,7 +20,7 @@ from holdfast.support.errors import InvalidPolicy
 from holdfast.values.rates import rate_in_words
 
 SECOND, DAY, WEEK = timedelta(seconds=1), timedelta(days=1), timedelta(weeks=1)
-FAR = 50  # years without a slot after which a cron expression is taken to have no more
+FAR = 50  # after this many years without a slot, a cron expression counts as having no more
 CHAIN = 100_000  # at most this many fire times of an APScheduler trigger are read to reach an instant
 
 # Cron's nicknames, and the fields that they stand for.
@@ -196,7 +196,7 @@ class Adapted:
                 break
             found = later
         raise InvalidPolicy(
-            f"the times of trigger {self.trigger} do not advance, or not to {instant} within {CHAIN:,} times"
+            f"trigger {self.trigger} does not advance, or does not reach {instant} within {CHAIN:,} steps"
         )
 
     def __str__(self) -> str:

@@ -1,6 +1,6 @@
 """Rollups: counts of finished runs, written afterwards, one slice of time after another.
 
-    outcomes ──[watermark, now − lag)──▶ rollups by minute, ten minutes, hour and in all
+    outcomes ──[watermark, now − lag)──▶ rollups by minute, ten minutes, hour and in total
 
 So finishing a run costs nothing extra. Several processes may try to count a slice: the one that moves the watermark has
 counted it, and commits the rollups together with the watermark. All runs that ended at the same instant are in one
@@ -22,11 +22,11 @@ from holdfast.values.statistics import Count
 
 MARK = "rollups"
 LAG = timedelta(seconds=15)
-"""How long to wait before counting an outcome, which has the time at which its transaction began.
+"""How long to wait before counting an outcome, because its time is the start of its transaction.
 
 After this time the transaction has been committed, or the database reports it as still open."""
 MARGIN = timedelta(seconds=1)
-"""By how much the time of a transaction may precede the start that the database reports for it."""
+"""A transaction may have read its time this much before the start that the database reports for it."""
 PATIENCE = timedelta(minutes=10)
 """The longest time to wait for a transaction that stays open."""
 SLICE = 5000
@@ -53,9 +53,9 @@ class Group(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slice:
-    """The runs that ended from `since` to before `before`; runs with the same times share a row.
+    """The runs that ended at `since` or later, but before `before`; runs with the same times share a row.
 
-    `cut` is true if more runs have ended since and can be counted, too.
+    `cut` is true if more runs can be counted now, in the next slice.
     """
 
     since: datetime
@@ -193,6 +193,6 @@ def _add(tx: Transaction, counted: Mapping[Group, Count]) -> None:
 
 
 def floor(at: datetime, minutes: int) -> datetime:
-    """Round an instant down to a multiple of so many minutes."""
+    """Round an instant down to a multiple of this many minutes."""
     span = timedelta(minutes=minutes)
     return at - (at - _EPOCH) % span

@@ -35,7 +35,7 @@ async def awithin(store: Store, connection: Any, verb: Callable[[Transaction], T
 
 
 def in_transaction(connection: Any) -> bool:
-    """Whether a transaction is open on the caller's connection; True if its driver does not tell."""
+    """Whether a transaction is open on the caller's connection; True if its driver does not report it."""
     return bool(getattr(_caller(connection).driver, "in_transaction", True))
 
 
@@ -71,7 +71,7 @@ def require_latest(tx: Transaction, purpose: str) -> None:
     if (isolation := isolation_of(tx)) is not None:
         raise WrongConnection(
             f"{purpose} in your own transaction, its isolation must be READ COMMITTED, and it is {isolation}: "
-            "it does not see changes that others have committed since it began"
+            "such a transaction does not see changes that others have committed since it began"
         )
 
 

@@ -11,8 +11,8 @@
                                         `finished_at = :now` has the same value in every row
     update t as o set … from {rows: …} as r where o.id = r.id
     delete from t where id in {ids} returning id
-                                        unchanged; for SQL Server, statements of these two forms are rewritten so that
-                                        the list comes first, with `{seek}`
+                                        unchanged; for SQL Server, statements of these two forms are rewritten: the list
+                                        comes first, and `{seek}` is added
     holdfast_events as e {unlocked}     SQL Server skips rows that another transaction has locked. On the other
                                         databases, such a read sees the last committed version of the row
     {seek}                              the end of a statement for SQL Server: read the tables in the order written, and

@@ -105,10 +105,11 @@ def script(store: Store, *, prefix: str, from_version: int | None = None) -> lis
 def _create_schema_table(store: Store, *, prefix: str) -> None:
     schema = prefix.rpartition(".")[0]
     if schema:
-        # Ignore errors: the schema may exist already, or this user may not create it. Creating the table will tell.
+        # Ignore errors: the schema may exist already. If it is missing and can't be created, creating the table fails.
         with contextlib.suppress(Exception), store.transaction() as tx:
             tx.execute_ddl(f"create schema {schema}")
-    # Two processes may both find no table, and the second one gets an error here. `lock_schema` decides afterwards.
+    # If two processes both find no table, the second one gets an error here. Then `lock_schema` lets one of them
+    # migrate.
     refusal: Exception | None = None
     try:
         with store.transaction() as tx:

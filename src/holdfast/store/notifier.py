@@ -56,7 +56,7 @@ OnSignal = Callable[[set[str], list[str]], None]
 
 
 class Signal:
-    """Wakes one waiting thread. `wait` clears the signal before the thread looks for work, so none is lost."""
+    """Wakes one waiting thread. `wait` clears the signal before the thread looks for work, so no signal is lost."""
 
     def __init__(self) -> None:
         self._event = threading.Event()
@@ -108,7 +108,7 @@ class Notifier:
 
 
 class Announcer:
-    """Notifies other processes: at first at once, then in batches at least SPACING seconds apart."""
+    """Notifies other processes: at once if possible, otherwise in batches that are SPACING seconds apart."""
 
     SPACING = 0.005
 

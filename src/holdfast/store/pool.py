@@ -32,7 +32,7 @@ class Pool:
 
     @contextlib.contextmanager
     def turn(self, *, waits: bool = True) -> Iterator[None]:
-        """Wait for the right to use connections; raise StoreBusy if it does not become free in time.
+        """Wait until this thread may use connections; raise StoreBusy if that takes too long.
 
         `waits=False` is for the engine's own few threads, which must never wait for others.
         """
@@ -77,7 +77,7 @@ class Pool:
         return [connection for connection, _ in self._idle]
 
     def before_fork(self) -> None:
-        """Wait until no connection is being closed, so that a child inherits none half closed."""
+        """Wait until no connection is being closed, so that a child inherits no half-closed connection."""
         self._held_for_fork = self._lock.acquire(timeout=1.0)
 
     def after_fork_in_parent(self) -> None:
@@ -126,7 +126,7 @@ class Turns:
         if given.wait(wait):
             return True
         with self._lock:
-            if given.is_set():  # given after the wait had ended
+            if given.is_set():  # the turn was given just after the wait
                 return True
             self._line.remove(given)
             return False

@@ -35,7 +35,7 @@ _warned: set[str] = set()
 
 FOLLOW_EVERY = 60.0  # seconds between clock measurements; keeps a process without heartbeats at the database's time
 WAIT_BEFORE_FORK = 1.0  # seconds that a fork waits for a transaction of another thread
-CONFLICTS = 8  # how often a transaction may lose a deadlock before StoreBusy is raised
+CONFLICTS = 8  # how many times a transaction is tried before StoreBusy is raised
 
 
 class Store:
@@ -166,7 +166,7 @@ class Store:
         assert theirs is not None
         if theirs == self._database:
             return
-        # Read our own identity: this is the first call, or it has changed because the server was restarted.
+        # Read our own identity: this is the first call, or a restart of the server may have changed it.
         ours = self._database = self.read(lambda tx: tx.one("find_database"))
         assert ours is not None
         if theirs != ours:
@@ -313,7 +313,7 @@ class Store:
         return connection
 
     def _forked(self) -> None:
-        # Replace the connections later, on the next use: the child may be inside a transaction that it must leave.
+        # Replace the connections on their next use: now the child may be inside a transaction that it must leave.
         self._in_new_child = True
 
     def _after_fork(self) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Row: TypeAlias = dict[str, Any]
 AHEAD = timedelta(hours=1)
 """A run that is farther in the future was written while a clock was wrong. New ids and times ignore it; otherwise they
-would be wrong too until that time."""
+would stay wrong, too, until that time has come."""
 
 
 class Transaction:
@@ -104,7 +104,7 @@ class Transaction:
         return rows[0] if rows else None
 
     def notify(self, *names: str) -> None:
-        """Wake the threads that wait for these names (queues, or `waits`) after the commit."""
+        """Wake the threads that wait for these names (queues, or channels such as `waits`) after the commit."""
         self.notified.update(names)
 
     def count(self, name: str, label: str = "") -> None:

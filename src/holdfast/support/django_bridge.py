@@ -1,4 +1,4 @@
-"""Django bridge: what the engine does for applications that use Django.
+"""Django bridge: the parts of the engine that support applications with Django.
 
 Nothing here imports Django unless the application has already imported it or sets `DJANGO_SETTINGS_MODULE`.
 """
@@ -160,7 +160,7 @@ def _postgres_url(settings: Mapping[str, Any]) -> str:
     if role := options.get("assume_role"):
         escaped = str(role).replace("\\", "\\\\").replace(" ", "\\ ")
         options["options"] = f"{options.get('options', '')} -c role={escaped}".strip()
-    # Options that libpq does not know are for Django or its cursors.
+    # Options that libpq does not know are for Django or its cursors, so leave them out.
     known = {option.keyword.decode() for option in Conninfo.get_defaults()} - {"dbname", "client_encoding"}
     given = {name: value for name, value in options.items() if name in known}
     given |= {name: settings[name.upper()] for name in ("host", "port", "user", "password") if settings[name.upper()]}
@@ -218,7 +218,7 @@ def refuse_real_database(url: str) -> None:
 
 
 def _real_databases_of_tests() -> Iterator[Identity]:
-    """Yield the real databases of test databases that have Django's default name, `test_` plus the real name."""
+    """For each test database with Django's default name, `test_` plus the real name, yield the real database."""
     for alias, settings in databases().items():
         if settings["ENGINE"].endswith(("postgresql", "postgis")) and settings["TEST"]["NAME"] is None:
             *server, name = identity_of(url_of(alias))

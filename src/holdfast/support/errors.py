@@ -176,7 +176,7 @@ class ArtifactStoreUnavailable(HoldfastError):
 
 
 class WorkerExists(HoldfastError):
-    """Another worker holds the exclusive lock that this one needs."""
+    """Another worker has the exclusive name or the single-process lock that this worker needs."""
 
 
 class WorkerNotFound(HoldfastError):
@@ -218,7 +218,7 @@ class WrongDatabase(HoldfastError):
 
 
 class WrongSqliteLibrary(HoldfastError):
-    """The connection belongs to a different SQLite library from the store's.
+    """The connection and the store use different SQLite libraries.
 
     Two SQLite libraries in one process release each other's file locks, and commits are lost.
     """

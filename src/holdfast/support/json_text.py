@@ -1,9 +1,8 @@
 """JSON text: converts values to text and back, and instants to text that sorts.
 
-`check` decides which JSON text may be stored: every database and every reader can read it back.
-`difference` tells whether a value survives being stored and read back. A stored value may still be damaged: `load`
-raises Unreadable for it. `Reading` decodes a row for a list and shows such a value as "unreadable: …" instead of
-failing.
+`check` refuses JSON text that some database could not store or some reader could not read back. `difference` finds
+values that change when they are stored and read back. A stored value may still be damaged; `load` then raises
+Unreadable. `Reading` decodes a row for a list and shows such a value as "unreadable: …" instead of failing.
 """
 
 from __future__ import annotations
@@ -108,7 +107,7 @@ def marker(fault: object) -> str:
 
 
 class Reading:
-    """Decodes the columns of one stored row. `unreadable` says which could not be decoded; None if all could."""
+    """Decodes the columns of one stored row. `unreadable` names those that could not be decoded; None if all could."""
 
     def __init__(self, row: Mapping[str, Any]) -> None:
         self._row = row
@@ -207,7 +206,7 @@ def _too_deep(what: str) -> NotSerialisable:
 def _is_too_deep(text: str) -> bool:
     if text.count("[") + text.count("{") <= MAX_DEPTH:
         return False
-    unescaped = text.replace("\\\\", "").replace('\\"', "")  # the quotes that are left begin or end a string
+    unescaped = text.replace("\\\\", "").replace('\\"', "")  # each remaining quote begins or ends a string
     outside = "".join(unescaped.split('"')[::2])
     brackets = outside.encode("ascii", "ignore").translate(None, _NO_BRACKETS)
     return max(accumulate(map(_LEVELS.__getitem__, brackets)), default=0) > MAX_DEPTH
@@ -216,7 +215,7 @@ def _is_too_deep(text: str) -> bool:
 def _equal(value: object, again: object) -> bool:
     try:
         return bool(value == again)
-    except Exception:  # some types do not compare to a bool, such as arrays
+    except Exception:  # for some types, such as arrays, `==` gives no bool
         return False
 
 

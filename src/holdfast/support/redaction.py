@@ -12,7 +12,7 @@ HIDDEN = "[redacted]"
 MAX_ERROR = 20_000
 OURS = str(Path(__file__).parents[1])
 
-# (pattern, which group is the secret)
+# The first group of each pattern is the secret.
 _DEFAULTS = (
     r"(?i)\b(?:password|passwd|pwd|secret|token|api[_-]?key|access[_-]?key|authorization)\b"
     r"[\"']?\s*[:=]\s*[\"']?(?:bearer\s+|basic\s+)?([^\s\"',;&]+)",
@@ -57,7 +57,7 @@ def formatted(error: BaseException) -> str:
 
 
 def _outer(stack: traceback.StackSummary) -> list[traceback.FrameSummary]:
-    """Return the frames outside Holdfast. A `<string>` frame after one of its own is of a dataclass: left out."""
+    """Return the frames outside Holdfast, without the `<string>` frames of dataclasses that it calls."""
     kept: list[traceback.FrameSummary] = []
     ours = False
     for frame in stack:

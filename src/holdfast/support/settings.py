@@ -91,7 +91,7 @@ class Settings(BaseModel):
     concurrency: int = Field(8, ge=1, le=10_000, description="How many runs one worker process executes at once.")
     schedules: bool = Field(
         True,
-        description="Whether workers of this process claim slots of its schedules; a worker's own option wins.",
+        description="Whether workers of this process claim slots of its schedules; a worker's own option overrides it.",
     )
     max_queued: int | None = Field(
         None, ge=1, description="Maximum number of queued and running runs over all queues, not counting builds."
@@ -178,7 +178,7 @@ class Settings(BaseModel):
 
     @property
     def takeover_wait(self) -> timedelta:
-        """How long an orchestrator waits, after it first sees a lease expired, before it removes the lease.
+        """How long an orchestrator waits between first seeing an expired lease and removing it.
 
         It is longer than `renew_every`, so that a live worker that could not write for a while renews first.
         """

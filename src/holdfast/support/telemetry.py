@@ -71,7 +71,7 @@ def run(trace: str | None, name: str, attributes: Mapping[str, Any], redact: Cal
 
 @contextlib.contextmanager
 def going_on(trace: str | None, redact: Callable[[str], str]) -> Iterator[None]:
-    """In an isolated run's process: make the span that its worker opened the parent of the steps' spans."""
+    """In the process of an isolated run, make the worker's span the parent of the steps' spans."""
     api = _api()
     context = None if api is None else _remote(api, trace)
     if context is None:

@@ -14,7 +14,7 @@ CUTOFF = 0.75  # difflib's similarity: one typing error in a short word, two in 
 
 
 def closest(word: str, known: Iterable[str]) -> str | None:
-    """Return the known name that is similar, or whose last part (after a dot) is equal or similar; None if none is."""
+    """Return the known name that is similar, or whose last part (after a dot) is equal or similar; else None."""
     import difflib
 
     names = sorted(known)

@@ -48,7 +48,7 @@ class Faults:
         return self._plan.popleft() if write and self._plan else None
 
     def after(self, *, write: bool) -> None:
-        """Called after a commit, before its caller continues."""
+        """Do nothing. A subclass may act after a commit, before the caller continues."""
 
     def _beginning(self, connection: Any, *, write: bool, **patience: timedelta | None) -> Session:
         fault = self.before(write=write)

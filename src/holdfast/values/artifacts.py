@@ -76,7 +76,7 @@ class Artifact:
 
     def _require_store(self) -> ArtifactStore:
         if self._store is None:
-            raise ArtifactNotFound(f"{self.name} was read from a result; open it by hf.artifacts.open(run_id, name)")
+            raise ArtifactNotFound(f"{self.name} was read from a result; open it with hf.artifacts.open(run_id, name)")
         return self._store
 
 

@@ -36,7 +36,7 @@ class Build:
     """Which stored values can't be decoded, and why."""
 
     def saved(self, uses: int) -> timedelta | None:
-        """Return the time that the build saved: its duration for every use after the first. None unless it is done."""
+        """Return the time saved: the build's duration for each use after the first. None if it has not succeeded."""
         if self.started_at is None or self.finished_at is None or self.state not in ("ready", "stale"):
             return None
         return max(0, uses - 1) * (self.finished_at - self.started_at)
@@ -44,7 +44,7 @@ class Build:
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class BuildRequest:
-    """A build's identity, and the submission of the run that would make it. `depends_on` accepts it beside runs."""
+    """A build's identity, and the submission of the run that builds it. `depends_on` accepts it like a run."""
 
     job: str
     scope: str
@@ -57,7 +57,7 @@ class BuildRequest:
 
     @property
     def key(self) -> str:
-        """The key of the build's runs: only one of them runs at a time, even if an older one is stale."""
+        """The key of the build's runs. Only one of them runs at a time, even if the build is stale and is rebuilt."""
         return key_of(self.job, self.scope, self.fingerprint)
 
     def to_json(self) -> str:

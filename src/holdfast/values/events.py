@@ -30,19 +30,19 @@ KINDS = {
     "RUN_RETRIED": "an attempt failed; the run waits to be tried again",
     "RUN_SNOOZED": "the job postponed its run; no attempt was used up",
     "RUN_WAITING_FOR_CHILDREN": "the run waits for its children without occupying a worker; no attempt was used up",
-    "RUN_RELEASED": "the run's worker shut down, or another run blocked its event loop; no attempt was used up",
+    "RUN_RELEASED": "the run went back to its queue, for example because its worker shut down; no attempt was used up",
     "RUN_TAKEN_OVER": "the run's worker was lost, and its lease was removed",
     "CANCEL_REQUESTED": "a running run was asked to stop",
     "LOOP_BLOCKED": "the run's code blocked the event loop that async runs share; `where` and `stack` locate the code",
     "STEP_STARTED": "a step began",
     "STEP_RETRIED": "a step failed and is tried again",
     "STEP_FINISHED": "a step ended; its result is stored",
-    "STEP_FORGOTTEN": "the job deleted the stored result of a step; the next use of its name does the step again",
+    "STEP_FORGOTTEN": "the job deleted the stored result of a step; the next step with its name is executed again",
     "PROGRESS": "the run reported its progress",
     "LOG": "a log record made during the run",
-    "SLOTS_MISSED": "no worker handled a schedule for so long that its oldest slots were missed; they have no rows",
+    "SLOTS_MISSED": "no worker handled a schedule for so long that its oldest slots were missed; these are not listed",
     "OPERATOR_ACTION": "a person took an action: who, which action, and on what",
-    "DATABASE_BUSY": "a worker found the database locked and tried again; one event per lock",
+    "DATABASE_BUSY": "a worker found the database locked and tried again; recorded once until its next commit",
 }
 
 

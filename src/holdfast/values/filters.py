@@ -52,7 +52,7 @@ class RunFilter:
     parts   False leaves out the stages and segments of pipelines
     since   submitted at this time or later
     until   submitted before this time
-    error   a text that the error contains, in any case
+    error   a text that the error contains; case does not matter
     args    argument → value. A path with dots selects a value inside an argument, and a number an item of a list:
             {"options.size": 64}. Values are compared as text: "64" matches 64, and "null" also matches a missing value
     """

@@ -16,8 +16,8 @@ class Holder:
 
     run_id: str
     state: Literal["running", "ready", "waits"]
-    """`running` on its `worker`; `ready`, and not started; or `waits`: with key_order='strict', a run keeps its key
-    while it waits for its next attempt (at `due_at`) or for its children."""
+    """`running` on its `worker`, `ready` to start, or `waits`. With key_order='strict', a run keeps its key while it
+    waits for its next attempt (at `due_at`) or for its children."""
     worker: str | None
     due_at: datetime | None
     started_at: datetime | None = None

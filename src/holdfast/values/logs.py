@@ -31,4 +31,4 @@ class Logs:
     next: str
     """The cursor to continue from, even if there are no more records yet."""
     more: bool
-    """Whether more records can be read at once."""
+    """Whether more records can be read now."""

@@ -28,7 +28,7 @@ class Page(Generic[T]):
 
     @classmethod
     def whole(cls, items: Iterable[T]) -> Page[T]:
-        """Return a page with all of a short list."""
+        """Return a page with all items of a short list."""
         return Page(items=tuple(items), next=None)
 
 

@@ -33,7 +33,7 @@ class Progress:
     stages: int
     done: int
     begun_at: datetime | None
-    """When the first of them started, if any has."""
+    """When the first of these stages started, if any has."""
 
     def took(self, run: Snapshot, *, now: datetime) -> timedelta | None:
         """Return how long the pipeline has been running, or ran; None if no stage had begun by then."""
@@ -42,7 +42,7 @@ class Progress:
 
 
 def note(run: Snapshot, progress: Progress | None) -> str:
-    """Return the most important fact about a run, for a list; `progress` is that of a pipeline."""
+    """Return the most important fact about a run, for a list. `progress` is given for a pipeline."""
     if run.unreadable is not None:
         return json_text.marker(run.unreadable)
     if run.cancel_requested_at is not None and not run.ended:
@@ -191,7 +191,7 @@ def error_kind_of(state: StageState, *, ended: bool, run_state: str) -> ErrorKin
 
 
 def in_words(info: StageInfo, *, reason: str = "") -> list[str]:
-    """Describe the unfinished part: '1 running', '2 ready', '1 failed', '1 to be tried again at 03:04:09: OSError: …'.
+    """Describe unfinished runs: '1 running', '2 ready', '1 failed', '1 to be tried again at 03:04:09: OSError: …'.
 
     For a skipped stage: 'skipped', 'because stage audio failed: segment 3 failed: OSError: …'.
     """

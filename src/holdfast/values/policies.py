@@ -35,17 +35,17 @@ MAX_KEY_LIMIT = 1000
 class Policy:
     """How a run is limited, retried and recovered.
 
-    max_attempts   how often the job may fail before the run fails
+    max_attempts   the number of attempts after which the run fails
     timeout        how long one attempt may take, in wall-clock time from its start
     on_timeout     'end' the run as timed_out, or 'retry' it as a failed attempt
     on_crash       if its worker is lost: 'requeue' at once, 'retry' as a failed attempt, or 'fail' the run
-    on_shutdown    if its worker shuts down during an attempt: 'release' the run to another worker, or 'fail' it
+    on_shutdown    if its worker shuts down during an attempt: 'release' the run for another worker, or 'fail' it
     max_takeovers  how many workers may be lost while they execute the run before it fails
-    key_order      'due': a run that waits for its time lets others of its key start first; 'strict': it does not
+    key_order      'due': while a run waits for a retry, others with its key may run; 'strict': it keeps the key
     key_limit      how many runs may hold the key at once
     keep_forever   retention never deletes the run
-    rate           how many starts are allowed in any period of this length: 10/min, 1/s, 100/30s
-    rate_name      the name that starts are counted under: the job's, or the result of `rate_key`
+    rate           how many runs may start in any period of a given length: 10/min, 1/s, 100/30s
+    rate_name      the name under which starts are counted, given or from `rate_key`; default: the name of the job
     only_from_code only the application's own code may start runs, by `job.submit`; submitting by API or command line
                    and running again are refused
     start_at       the address of the application's page where a person can start a run instead
@@ -91,11 +91,11 @@ class Policy:
                 raise InvalidPolicy(f"{name} must be one of {', '.join(allowed)}, not {getattr(self, name)!r}")
 
     def override(self, **changes: Any) -> Policy:
-        """Return the same policy with some fields changed, checked."""
+        """Return the policy with these fields changed, after checking them."""
         return replace(self, **changes) if changes else self
 
     def deadline(self, started_at: datetime) -> datetime | None:
-        """Return when an attempt that started then times out."""
+        """Return when an attempt that started at this time times out."""
         return None if self.timeout is None else started_at + self.timeout
 
     @property

@@ -49,7 +49,7 @@ class Limits:
             if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= 2**31 - 1:
                 raise InvalidPolicy(f"{name} must be a whole number of at least {least}, or None for no limit")
         if queue == EVERY_QUEUE and self.concurrency is not UNSET:
-            raise InvalidPolicy("concurrency limits one queue, not all of them; limit a worker by its option -c")
+            raise InvalidPolicy("concurrency can't limit all queues together; limit each worker with its option -c")
 
 
 @described

@@ -43,7 +43,7 @@ class Retry:
         never_on: Errors = (),
     ) -> None:
         if not isinstance(step_attempts, int) or step_attempts < 1:
-            raise InvalidPolicy(f"Retry(step_attempts={step_attempts}): a step is tried at least once")
+            raise InvalidPolicy(f"Retry: step_attempts must be a whole number of at least 1, not {step_attempts!r}")
         if not isinstance(factor, int | float) or not isinstance(jitter, int | float):
             raise InvalidPolicy("Retry: factor and jitter must be numbers")
         if not 1 <= factor < math.inf or not 0 <= jitter <= 1:
@@ -61,7 +61,7 @@ class Retry:
             object.__setattr__(self, name, value)
 
     def applies_to(self, error: BaseException) -> bool:
-        """Whether this error is one that is tried again."""
+        """Whether to try again after this error."""
         return isinstance(error, self.on) and not isinstance(error, (*self.never_on, GiveUp))
 
     def wait_before(self, number: int, *, fraction: float) -> timedelta:

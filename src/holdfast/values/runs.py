@@ -85,7 +85,7 @@ class Snapshot:
     result: str | None
     policy: Policy
     unreadable: str | None = None
-    """Which stored values can't be decoded, and why; each of these fields has a marker or a default instead."""
+    """The stored values that can't be decoded, and why. Their fields have a marker or a default instead."""
 
     @property
     def ended(self) -> bool:
@@ -93,7 +93,7 @@ class Snapshot:
 
     @property
     def arguments(self) -> Any:
-        """The arguments as its submitter or its function knows them, without a pipeline's plan or a stage's version."""
+        """The arguments as the user knows them, without a pipeline's plan or a stage's version."""
         args = self.args if isinstance(self.args, dict) else {}
         match self.kind:
             case "pipeline" if "arguments" in args:
@@ -131,6 +131,6 @@ class StepTimes:
 
 
 def last_line(error: str) -> str:
-    """Return the last line of a traceback. The event has all of it."""
+    """Return the last line of a traceback. The event has the whole traceback."""
     lines = error.strip().splitlines()
     return lines[-1][:1000] if lines else ""

@@ -22,7 +22,7 @@ class ScheduleInfo:
     """The time zone of a cron expression."""
     queue: str
     evaluated_at: datetime | None
-    """Up to when its slots are decided; null until a worker starts with it."""
+    """Up to when its slots are decided; null until the schedule is stored."""
     paused_at: datetime | None
     note: str | None
     last_seen_at: datetime | None

@@ -63,8 +63,8 @@ class Times:
 @described
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Throughput:
-    """The current throughput, measured on the last `runs` runs to end, since `since`. Cancelled runs count neither as
-    successes nor as failures."""
+    """The current throughput, measured over the `runs` runs that have ended since `since`. Cancelled runs count neither
+    as successes nor as failures."""
 
     runs: int
     since: datetime
@@ -136,7 +136,7 @@ class FailureGroup:
 @described
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobTotals:
-    """All runs of a job that ever ended, for one queue if one is named."""
+    """All runs of one job in one queue that have ever ended."""
 
     job: str
     queue: str

@@ -29,7 +29,7 @@ class WorkerInfo:
     stopping: bool
     """Whether it is shutting down: it finishes its runs and claims no more."""
     drain_requested_at: datetime | None = None
-    """When someone asked it to drain: to claim no more runs, finish those it has, and end."""
+    """When someone asked it to drain: to claim no more runs, finish its current runs, and end."""
     schedules: Mapping[str, str] = field(default_factory=dict)
     """The schedules that it handles, each with the digest of its definition in the worker's code."""
 

@@ -28,7 +28,7 @@ log = logging.getLogger("holdfast.web")
 def create_app(site: Site, *, hosts: Sequence[str] = ()) -> FastAPI:
     """Create an application with the site's own routers, and with the API and the dashboard at / or at `site.at`.
 
-    It accepts requests for the loopback names of this machine and for `hosts`.
+    It accepts requests whose host name is a loopback name of this machine or one of `hosts`.
     """
 
     @contextlib.asynccontextmanager

@@ -45,7 +45,7 @@ class NotListening(HoldfastError):
 
 @dataclass(frozen=True, kw_only=True)
 class Address:
-    """The address to serve, and how.
+    """The address that the server listens on, and its TLS settings.
 
     inherited   a socket that already listens there
     insecure    allows other machines to connect without TLS
@@ -148,7 +148,7 @@ class Server(uvicorn.Server):
         return await super().on_tick(counter)
 
     def _close_idle(self) -> None:
-        """Close connections that send no request: each needs a file descriptor, and anyone can open them."""
+        """Close connections that send no request, because each needs a file descriptor and anyone can open them."""
         now, before = self._site.hf.clock.elapsed(), self._idle
         self._idle = {}
         for connection in list(self.server_state.connections):

@@ -23,7 +23,7 @@ from holdfast.worker.in_flight import RunInFlight
 
 log = logging.getLogger("holdfast.worker")
 
-MAX_NAMES = 3  # jobs of a queue that a warning names
+MAX_NAMES = 3  # how many jobs of a queue a warning lists
 
 
 class FailureHooks:
@@ -72,17 +72,17 @@ def ended(running: RunInFlight, outcome: Outcome) -> None:
         case TimedOut(error):
             _warn("%s: %s", running, last_line(error))
         case RetryLater(error, after):
-            _warn("%s failed, the next one starts in %s: %s", running, _seconds(after), last_line(error))
+            _warn("%s failed; the next attempt starts in %s: %s", running, _seconds(after), last_line(error))
         case _ if log.isEnabledFor(logging.DEBUG):
             log.debug("%s %s", _attempt(running), _describe(outcome))
 
 
 def unserved(runtime: Runtime, queues: Sequence[str]) -> None:
-    """Warn about queues that this application's jobs use but no live worker serves. We serve `queues`."""
+    """Warn about queues that this application's jobs use but no live worker serves. This worker serves `queues`."""
     others: list[tuple[str, str]] = []
     for name in runtime.jobs:
         job = runtime.jobs[name]
-        # A collector uses the queue of its stage; a pipeline without a queue uses that of its last stage.
+        # A collector uses the queue of its stage. A pipeline without a queue uses the queue of its last stage.
         if isinstance(job, Collector) or (isinstance(job, Pipeline) and job.options.queue == "default"):
             continue
         if job.options.queue not in queues:

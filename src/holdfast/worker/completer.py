@@ -61,7 +61,7 @@ class Completer:
         return len(self._waiting)
 
     def complete(self, running: RunInFlight, outcome: Outcome | None) -> None:
-        """Take the outcome of a run whose work has ended; None if its lease is lost."""
+        """Take the outcome of a run whose work has ended. `outcome` is None if the lease is lost."""
         if not running.end():
             return
         if outcome is None:
@@ -151,7 +151,7 @@ class Completer:
     def release_unknown(self) -> int:
         """Release runs that we hold without having started them, because the reply to their claim was lost.
 
-        Claims that were given up after their start are not released; they are forgotten once their lease is gone.
+        Claims that were given up after their start are not released. `lost` forgets them once their lease is gone.
         """
 
         def release(tx: Transaction) -> int:
@@ -171,5 +171,5 @@ class Completer:
 
 
 def _refusal(error: Exception) -> str:
-    """Return why an outcome could not be stored, as text that can be."""
+    """Return why an outcome could not be stored, as a text that can be stored."""
     return f"the database refused the outcome: {type(error).__name__}: {error}"[:2000].replace("\x00", "\\0")

@@ -177,7 +177,7 @@ class RunContext(Context):
         self._services.record_event("PROGRESS", numbers | {"note": str(note)})
 
     def flush_progress(self) -> None:
-        """Record the latest progress, if it was skipped because it came too soon after the one before."""
+        """Record the latest progress, if it was skipped because it came too soon after the previous one."""
         if self._latest_progress is not None:
             self._progress_at = None
             self.progress(*self._latest_progress)
@@ -226,7 +226,7 @@ class RunContext(Context):
         return again
 
     def _before_next(self, name: str, number: int, error: Exception, started_at: datetime) -> Any:
-        """Return how long to wait before the step is retried; raise the error if it is not."""
+        """Return how long to wait before the step is retried. If it is not retried, raise the error."""
         if number == 1:
             # A finished step's row has its start. This step is not finished, so its start is recorded as an event.
             self._services.record_event("STEP_STARTED", {"step": name}, at=started_at)

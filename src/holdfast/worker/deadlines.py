@@ -29,7 +29,7 @@ class Deadlines:
         on_stall: Callable[[], None] = lambda: None,
         on_unsafe: Callable[[str], None] = lambda reason: None,
     ) -> None:
-        """`on_stall` is called when this process could not run for a while: renew the leases at once.
+        """`on_stall` is called after this process could not run for a while; it should renew the leases at once.
 
         `on_unsafe` is called when another worker may soon take the lease of a function that can't be stopped.
         """
@@ -78,14 +78,14 @@ class Deadlines:
         if now >= (unsafe_at := self._in_flight.guardian.unsafe_at(margin=self._margin / 2)):
             self._on_unsafe("leases could not be renewed in time, and a function in a thread did not stop")
         else:
-            next_at = min(next_at, unsafe_at)  # exactly then, because soon after the guardian kills this process
+            next_at = min(next_at, unsafe_at)  # on time: soon afterwards, the guardian kills this process
         self._due_at = max(now + 0.001, next_at)
         return self._due_at - now
 
     def _notice_stall(self, now: float, late: float) -> None:
         """Notice that this process could not run, for example because a function held the interpreter lock.
 
-        Our leases may have expired, but nobody may have taken them yet: let the heartbeat find out first.
+        Our leases may have expired without another worker taking them, so let the heartbeat check them first.
         """
         if late < self._margin:
             return

@@ -148,7 +148,7 @@ class Dispatcher:
                 if where := loop.blocked_at(running):
                     what = f"the function blocks the event loop at {where} and"
             elif running.stopped == "blocked":
-                return  # the task is ending; released now, its next attempt could overlap it
+                return  # the task is ending; if the run is released now, its next attempt could overlap the task
             self._complete(running, self._stopped_outcome(running, f"{what} {STILL_RUNNING}"))
 
         running.interrupt = interrupt
@@ -193,7 +193,10 @@ class Dispatcher:
     def _outcome_or_stopped(
         self, running: RunInFlight, outcome: Outcome, what: str = "the function stopped"
     ) -> Outcome | None:
-        """Return the outcome of the function, or that of the stop if the run was stopped and has no result."""
+        """Return the outcome of the function, or of the stop if the run was stopped.
+
+        A success still counts after a cancel, a shutdown or a blocked event loop, but not after a timeout.
+        """
         if running.stopped is None:
             return outcome
         if running.stopped in ("cancel", "shutdown", "blocked") and isinstance(outcome, Succeeded):

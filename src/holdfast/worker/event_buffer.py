@@ -73,9 +73,9 @@ class EventBuffer:
     def write_last(self, tx: Transaction, lease: Lease) -> None:
         """Write the unwritten events of a run whose lease this transaction has ended.
 
-        The events also stay in the buffer: if the transaction is rolled back, the next commit writes them, otherwise
-        it drops them. Events taken for a commit may be written already. That commit needed the lease, so this
-        transaction sees its events.
+        The events also stay in the buffer. If the transaction is rolled back, the next commit writes them; otherwise
+        it drops them. Events that were taken for another commit may be written already. That commit checked the lease
+        before this transaction ended it, so this transaction sees those events.
         """
         with self._lock:
             pending = [event for held, event in self._taken + self._buffered if held is lease]

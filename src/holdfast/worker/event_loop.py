@@ -38,7 +38,7 @@ Work: TypeAlias = Callable[["Loop"], Coroutine[Any, Any, None]]
 PING_INTERVAL = 0.5
 BLOCKED_AFTER = 1.0
 SAME_STEP = 0.4  # seconds for which the loop must have been in the same step
-SHARE = 0.1  # share of its timeout that a run must lose to blockages by others to be released, not timed out
+SHARE = 0.1  # if others blocked a run for this share of its timeout, it is released instead of timed out
 RECHECK_AFTER = 0.05
 MAX_BLOCKAGES = 1000  # blockages of one loop that are remembered
 MAX_FRAMES = 20  # stack frames that an event keeps
@@ -182,7 +182,10 @@ class Loops:
             self._give_up(loop, str(blockage), but=blocker)
 
     def _give_up(self, loop: Loop, reason: str, *, but: RunInFlight) -> None:
-        """Release the other runs of this loop, which uses up no attempt, and start new runs on another loop."""
+        """Release the other runs of this loop, and start new runs on another loop.
+
+        A released run does not use up an attempt. Runs that must not start twice (`on_shutdown='fail'`) are kept.
+        """
         log.warning("%s; releasing its other runs and starting a new event loop", reason)
         self._loop = None
         for running in loop.runs():
@@ -236,7 +239,7 @@ class Loop:
         self.call(self._answer)
 
     def delay(self, late: float) -> None:
-        """Leave this much time since the last ping out of account."""
+        """Don't count this much of the time since the last ping."""
         self.pinged_at += late
         self.step_since += late
 
@@ -259,7 +262,7 @@ class Loop:
         step: Any = task
         while frame is not None and context is None:
             if frame.f_code is asyncio.Handle._run.__code__:
-                # A task step or a callback; its context tells which run created it.
+                # A task step or a callback; its context shows which run created it.
                 step = frame.f_locals["self"]
                 context = step._context
             else:
@@ -271,7 +274,7 @@ class Loop:
             return None
         if step is not self._step:
             self._step, self.step_since = step, now
-        # Other loop implementations have no such handles; then the current task tells the run.
+        # Other loop implementations have no such handles. For them, find the run by the current task.
         blocker = context.get(_owner) if context is not None else self._tasks.get(task) if task is not None else None
         while len(stack) > 1 and stack[0][0].startswith(OURS):
             del stack[0]

@@ -106,7 +106,7 @@ class OutcomeDecider:
             return Failed("RESULT_NOT_STORABLE", self._redactor.text(str(error)))
 
     def finished(self, job: Job[..., Any], claimed: ClaimedRun) -> Outcome:
-        """Return the outcome of a run that called ctx.finish; it applies only if that was not committed."""
+        """Return the outcome of a run that called ctx.finish. It applies only if the transaction was not committed."""
         return self.failure(job, claimed, errors.NotCommitted("the transaction passed to ctx.finish was not committed"))
 
     def failure(self, job: Job[..., Any], claimed: ClaimedRun, error: BaseException) -> Outcome:

@@ -9,7 +9,7 @@ its worker, including the heartbeat. The guardian is a separate process, so it k
     a lease could be taken while its function still executes,
     or a deadline has passed and the function can't be stopped     kill the worker, if Holdfast started its process
 
-It runs as a script and imports nothing of Holdfast until it has to renew, so it needs little memory. It ends when the
+It runs as a script and imports one file of Holdfast until it has to renew, so it needs little memory. It ends when the
 worker ends, for whatever reason.
 """
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from holdfast.worker.guardian_renewal import GuardianRenewal
 
 _BOOT = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-LONGEST_PAUSE = 0.75  # seconds; the clock of `select` stops in suspend, so longer waits could be far too long
+LONGEST_PAUSE = 0.75  # seconds; the clock of `select` stops while the machine is suspended, so keep waits short
 
 
 class Guardian:

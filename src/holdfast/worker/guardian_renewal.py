@@ -23,7 +23,7 @@ class Renewal:
 
     renewed_until  until when the leases are renewed; 0 if only a read was possible
     guarded_until  until when nobody can take one of the leases
-    overdue_at     when the first deadline plus the kill grace has passed; None without deadlines
+    overdue_at     the first deadline plus the kill grace; None without deadlines
     message        for the log
     """
 
@@ -64,7 +64,7 @@ class GuardianRenewal:
         )
 
     def _confirm(self, tx: Transaction) -> Renewal:
-        """Compute how long the leases are safe: a lease must be marked as expired before anyone may take it."""
+        """Compute how long the leases are safe. Nobody may take a lease until some time after marking it as expired."""
         held = leases_of(tx, self._holder)
         marks = [last_seen_at for last_seen_at in lease_marks(tx, self._holder).values() if last_seen_at is not None]
         since = min(marks, default=tx.now)
@@ -73,7 +73,7 @@ class GuardianRenewal:
             renewed_until=0.0,
             guarded_until=transaction_start(tx, self._clock) + safe_for.total_seconds(),
             overdue_at=self._overdue(tx, held),
-            message=f"the database is locked, but it still holds {len(held)} leases",
+            message=f"the database is locked, but the worker still holds {len(held)} leases",
         )
 
     def _overdue(self, tx: Transaction, held: list[Lease]) -> float | None:

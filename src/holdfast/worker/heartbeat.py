@@ -60,13 +60,13 @@ class Heartbeat:
     def record_beat(self, at: float) -> None:
         """Record a successful write to our row at this time.
 
-        Nobody can take one of our leases before a lease and the wait after its expiry have passed.
+        Nobody can take one of our leases before its duration and the wait after its expiry are over.
         """
         self.last_beat_at = at
         self._in_flight.guardian.safe_until(at + (self._settings.lease + self._settings.proof_for).total_seconds())
 
     def fresh(self) -> bool:
-        """Whether our last heartbeat is at most two renew intervals old; only then may we take leases from others.
+        """Whether our last heartbeat is at most two renew intervals old. Otherwise we must not claim or take over runs.
 
         The registration, just before this object is created, counts as the first heartbeat.
         """
@@ -78,7 +78,7 @@ class Heartbeat:
         started = self._clock.elapsed()
 
         def renew(tx: Transaction) -> list[Renewal]:
-            # Leases count from the start of the transaction: a slow reply shortens them, waiting for the lock doesn't.
+            # A lease lasts from the start of its transaction. A slow reply shortens it, a wait for the lock does not.
             nonlocal started
             started = transaction_start(tx, self._clock)
             workers.beat(tx, self._holder, lease_for=self._settings.lease, stopping=self.stopping)
@@ -107,8 +107,8 @@ class Heartbeat:
         """Read which leases are still ours while the database is too busy to renew them.
 
         An orchestrator must mark an expired lease and then wait before it may take the lease. So an unmarked lease is
-        ours for at least that wait, and a marked one until the wait is over. The wait is measured by the clock as it
-        reads now: if the clock has jumped since the mark, others may already consider the wait over.
+        ours for at least that wait, and a marked one until the wait is over. The wait is measured with the clock's
+        current time, because after a jump of the clock others may already consider the wait over.
         """
         held = self._in_flight.all()
         started, now = self._clock.elapsed(), self._clock.now()
@@ -129,7 +129,7 @@ class Heartbeat:
                 running.extend(started + (proof_for - max(now - last_seen_at, timedelta(0))).total_seconds())
 
     def _as_of_now(self, running: RunInFlight) -> Lease:
-        """Return the lease with its deadline as the clock reads now.
+        """Return the lease with its deadline computed from the clock's current time.
 
         If the clock has jumped, the stored deadline is wrong, and a lease renewed up to it could expire too early.
         """

@@ -21,7 +21,7 @@ Stop = Literal["timeout", "cancel", "lost", "shutdown", "blocked"]
 
 @dataclass(eq=False)
 class RunInFlight:
-    """One claimed run. It ends once: when its function ends, at its deadline, by a cancel, or with its lease."""
+    """One claimed run. It ends only once: when its function ends, or when it is stopped."""
 
     claimed: ClaimedRun
     job: Job[..., Any]
@@ -37,7 +37,7 @@ class RunInFlight:
     renewed: Callable[[], None] = lambda: None
     """Called after the lease is extended."""
     finishing: bool = False
-    """Whether the job has called ctx.finish; whether that was committed, only the database knows."""
+    """Whether the job has called ctx.finish. Only the database shows whether the transaction was committed."""
     ended: bool = False
     executing: bool = False
     """Whether its function is executing now in a thread or in the event loop."""

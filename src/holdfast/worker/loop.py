@@ -157,7 +157,7 @@ class WorkerLoop:
         limit = self._free(len(done)) if claim else 0
         bulk = claim and self._takes_bulk()
         room = self._room({running for running, _ in done}) if self._per_worker else {}
-        # Reset before the claim, so that a signal during it leads to another turn.
+        # Reset before the claim, so that a signal during the claim leads to another turn.
         if limit > 0:
             self._claim_wanted = False
         if bulk:
@@ -203,13 +203,13 @@ class WorkerLoop:
             self._begin(one, leased_from)
 
     def _room(self, done: set[RunInFlight]) -> Mapping[str, int]:
-        """Return how many more runs of each queue with a limit per worker this worker may start."""
+        """For each queue with a limit per worker, return how many more of its runs this worker may start."""
         held = Counter(running.lease.entry.queue for running in self.in_flight.all() if running not in done)
         return {queue: most - held[queue] for queue, most in self._per_worker.items()}
 
     def _free(self, ended: int) -> int:
         """Return how many more runs this worker may claim once `ended` of those in flight are finished."""
-        # `ended` was counted before: if a bulk operation ends in between, the result is one too low, never too high.
+        # `ended` was counted earlier. If a bulk operation has ended since, the result is one too low, never too high.
         bulk = 1 if self._bulk is not None and not self._bulk.ended else 0
         return self.concurrency + bulk - len(self.in_flight) + ended
 
@@ -285,7 +285,7 @@ class WorkerLoop:
             running.last = running.deadline + (settings.kill_grace + settings.renew_every).total_seconds()
             running.extend(running.lease_until)
         if self._deadlines.too_late(running):
-            # The reply took longer than the lease: another worker may have the run by now, so it must not start here.
+            # The reply took about as long as the lease, so another worker may have the run soon. Don't start it here.
             log.warning("run %s: the reply to its claim came too late; releasing the run", running.lease.run_id)
             self._unanswered_claims = self._claim_wanted = True
             return

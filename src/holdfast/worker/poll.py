@@ -15,7 +15,7 @@ from holdfast.worker.in_flight import InFlight
 
 
 class Poll:
-    """Reads whether there is anything to do; also beats for a worker without runs in flight."""
+    """Reads whether there is anything to do, and renews the row of a worker without runs in flight."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class ScanCursor:
         self._restarted_at = float("-inf")
 
     def at(self, now: float) -> Mapping[str, Position]:
-        """Return the positions from which the next claim scans; empty, which is the first row, every 0.1 s."""
+        """Return the positions from which the next claim scans. Every 0.1 s they are empty: scan from the first row."""
         if now - self._restarted_at >= RESTART_EVERY:
             self._positions.clear()
         if not self._positions:
@@ -76,7 +76,7 @@ class ScanCursor:
         return self._positions
 
     def claimed(self, claims: Sequence[ClaimedRun], *, full: bool) -> None:
-        """Move past the runs of the last claim. If the claim was not full it reached the end, so start over."""
+        """Move past the runs of the last claim. A claim that was not full has reached the end, so start over."""
         if not full:
             self._positions.clear()
             return

@@ -136,8 +136,8 @@ def _end_predecessors(runtime: Runtime, worker: Worker) -> None:
     """Recover the runs that earlier workers of our name left behind, before we claim anything.
 
     A run is recovered once its lease has expired and was not renewed for a while. With `unknown='fail'`, this includes
-    the runs of workers that are no longer registered. Slots that such workers claimed but did not start fail too,
-    because a slot has only one attempt.
+    the runs of workers that are no longer registered. Slots that such workers claimed but did not start fail,
+    too, because a slot has only one attempt.
     """
     name = Ids.name_of(worker.id)
     pause = threading.Event()

@@ -140,7 +140,7 @@ class LocalRunServices:
         return self._running.stopped
 
     def wait(self, seconds: float) -> None:
-        # Created on first use: most runs never wait, and an Event costs more than starting a run.
+        # Created on first use: most runs never wait, and creating an Event costs more than starting a run.
         self._interrupted = self._interrupted or threading.Event()
         if self._running.stopped is None:
             self._interrupted.wait(seconds)
@@ -210,7 +210,10 @@ class LocalRunServices:
         return self._retrying(lambda: self._runtime.read(verb))
 
     def _retrying(self, call: Callable[[], T], *, if_unavailable: bool = False) -> T:
-        """Repeat the call while the database is locked (or unreachable), until the run is stopped."""
+        """Repeat the call while the database is locked, until the run is stopped.
+
+        With `if_unavailable`, also repeat it while the database can't be reached.
+        """
         while True:
             try:
                 return call()

@@ -1,7 +1,7 @@
 """Threads: execute runs in threads that are created on demand and reused.
 
-A thread can't be killed. If its run has ended without it, the thread stays until its function returns, and another
-thread takes its place.
+A thread can't be killed. If its run ends while the function still executes, the thread stays until the function
+returns, and another thread takes its place.
 """
 
 from __future__ import annotations

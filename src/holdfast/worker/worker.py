@@ -177,7 +177,7 @@ class Worker:
         self._listener = Listener(store, runtime.notifier, listen=runtime.settings.listen)
         self._run_log = RunLog(self._current, level=getattr(logging, runtime.settings.run_log_level.upper()))
         logging.getLogger().addHandler(self._run_log)
-        # Without logging set up, the root logger drops everything below WARNING; records of ctx.log are stored anyway.
+        # If logging is not set up, the root logger drops records below WARNING. Records of ctx.log are stored anyway.
         logging.getLogger("holdfast.run").setLevel(self._run_log.level)
         self._leave = runtime.notifier.listen(self._on_commit)
         declarations.polls[self.id] = runtime.clock.elapsed()
@@ -258,7 +258,7 @@ class Worker:
                 self._close()
 
     def _guard(self, tx: Transaction) -> None:
-        """Raise if the worker has lost its exclusive name: then it must not claim slots."""
+        """Raise if the worker has lost its exclusive name, because then it must not claim slots."""
         if self.exclusive is not None or self.runtime.settings.single_process:
             workers.require(tx, self.id)
 
@@ -384,7 +384,7 @@ def _check_role(worker: Worker, queues: Sequence[str] | None, concurrency: int |
     if worker.runtime.settings.single_process and worker.role != "both":
         raise InvalidPolicy("with single_process, the one worker must also orchestrate: role must be 'both'")
     if not worker.claims and (queues is not None or concurrency is not None or worker.drain):
-        raise InvalidPolicy("role 'orchestrator' claims no runs: queues, concurrency and drain can't be given")
+        raise InvalidPolicy("role 'orchestrator' claims no runs, so queues, concurrency and drain can't be given")
 
 
 def _named(queues: Sequence[str]) -> list[str]:

@@ -46,7 +46,7 @@ def test_a_failed_attempt_and_its_retry_are_logged_in_a_line_each(
         wait_for(lambda: len(about(said, run.id)) >= 2)
 
     assert about(said, run.id) == [
-        ("WARNING", "run ID (fetch): attempt 1 of 2 failed, the next one starts in 0.05 s: is down"),
+        ("WARNING", "run ID (fetch): attempt 1 of 2 failed; the next attempt starts in 0.05 s: is down"),
         ("WARNING", "run ID (fetch): attempt 2 of 2 failed: is down"),
     ]
 

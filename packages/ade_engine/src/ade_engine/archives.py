@@ -29,7 +29,7 @@ def inspect(path: Path, limits: Limits) -> None:
             if any(part.flag_bits & 0x1 for part in parts):
                 raise InputError("input_encrypted", "the archive is encrypted")
             if len(parts) > MAX_PARTS or len({part.filename for part in parts}) != len(parts):
-                raise InputError("input_dangerous", "the archive has too many parts, or two parts of one name")
+                raise InputError("input_dangerous", "the archive has too many parts, or two parts with the same name")
             # zipfile never unpacks more of a part than its directory says, so checking this sum is enough.
             expanded = sum(part.file_size for part in parts)
             if expanded > limits.max_expanded_bytes:
@@ -59,7 +59,7 @@ class FirstElement(Exception):
 
 
 def refuse_dtd(archive: zipfile.ZipFile, part: zipfile.ZipInfo) -> None:
-    """Raise if the part declares a document type. Entities come before the first element, so parsing stops there."""
+    """Raise if the part declares a document type. A declaration precedes the first element, so parsing stops there."""
 
     def doctype(*_: object) -> None:
         raise InputError("input_dangerous", f"{part.filename} declares a document type, which a workbook never needs")

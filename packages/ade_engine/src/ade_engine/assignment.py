@@ -8,9 +8,10 @@ THOUSANDTHS = 1000
 
 
 def assign(scores: Sequence[Sequence[float | None]]) -> list[int | None]:
-    """Return the column of each field, or None. Each field has a line of scores, one per column; None means impossible.
+    """Return the column of each field, or None. `scores` has one line per field and one score per column.
 
-    Scores become integers so that sums are exact. Of two assignments with the same sum, the leftmost columns win.
+    A score of None rules a column out. Scores become integers so that sums are exact. If two assignments have the same
+    sum, the leftmost columns win.
     """
     if not scores or not scores[0]:
         return [None] * len(scores)

@@ -81,7 +81,7 @@ class CellReader:
         self.column = 0
         self.row = max(self.row + 1, int(number) if number and number.isdigit() and len(number) < 10 else 0)
         if self.row > LAST_ROW:
-            raise InputError("input_damaged", f"row number {self.row} is more than a sheet can have")
+            raise InputError("input_damaged", f"a sheet can't have a row {self.row}")
 
     def data(self, text: str) -> None:
         self.length += len(text)
@@ -166,7 +166,7 @@ def clean(text: str) -> str | None:
 
 
 def read_strings(source: IO[bytes], limits: Limits) -> list[str]:
-    """Return all shared strings; blank ones as empty strings."""
+    """Return all shared strings; a blank one becomes an empty string."""
     strings: list[str] = []
     parts: list[str] = []
     parser = expat.ParserCreate()

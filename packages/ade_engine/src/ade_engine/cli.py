@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return check(parsed.config)
     limits = Limits(**{name: getattr(parsed, name) for name, _ in Limits.names()})
     if parsed.output.is_dir() and any(parsed.output.iterdir()):
-        running.error(f"the output folder {parsed.output} is not empty; give an empty or a new one")
+        running.error(f"the output folder {parsed.output} is not empty; choose an empty or a new folder")
     options = RunOptions(
         configuration=parsed.config,
         input=parsed.input,
@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run_and_report(options: RunOptions, events: Events) -> int:
-    """Run the engine; in every case the last event says how it ended."""
+    """Run the engine; the last event always says how it ended."""
     started = monotonic()
     prints = PrintCapture(events)
     sys.stdout = sys.stderr = prints

@@ -19,7 +19,7 @@ class Column:
     header    its header without the unit: `Net`
     group     the header above this and neighbouring columns: `Amount`
     unit      the unit in its header or in the row below: `EUR`
-    samples   its first values that are not blank, as they are in the file
+    samples   its first non-blank values, as they are in the file
     rows      the number of rows that the samples were taken from
     """
 

@@ -34,7 +34,7 @@ FIRST_SERIAL, LAST_SERIAL = 20_000, 80_000
 
 
 def parse_date(value: Value, *, day_first: bool = True) -> date:
-    """Return the day in a value, or raise ValueError. `day_first` decides only ambiguous texts, like 03/04/2026."""
+    """Return the date in a value, or raise ValueError. `day_first` decides only ambiguous texts, like 03/04/2026."""
     if isinstance(value, datetime):
         return value.date()
     if isinstance(value, date):
@@ -94,7 +94,7 @@ def is_date(value: Value) -> bool:
 
 
 def guess_day_first(samples: Iterable[Value]) -> tuple[bool | None, str | None]:
-    """Return whether a column writes the day first, and a value that proves it; None if no value does."""
+    """Return whether a column's dates begin with the day, and a value that proves it; None if no value proves it."""
     for sample in samples:
         if isinstance(sample, str) and (match := YEAR_LAST.fullmatch(sample.strip())):
             first, mark, second = int(match[1]), match[2], int(match[3])

@@ -54,7 +54,7 @@ def open_text(path: Path, reading: Reading, limits: Limits) -> Document:
 
 
 def guess_encoding(path: Path) -> str:
-    """Return the encoding of the byte order mark, else UTF-8 if the whole file is valid, else a Western one."""
+    """Return the encoding of the byte order mark, else UTF-8 if the whole file is valid, else cp1252 or latin-1."""
     with path.open("rb") as file:
         head = file.read(4096)
         for mark, encoding in BYTE_ORDER_MARKS:
@@ -80,7 +80,7 @@ def guess_encoding(path: Path) -> str:
 
 
 def guess_utf_16(head: bytes) -> str:
-    """Recognise UTF-16 without a byte order mark by its zeros in every second byte."""
+    """Recognise UTF-16 without a byte order mark: in Western text, every second byte is zero."""
     even, odd = head[0::2].count(0), head[1::2].count(0)
     half = len(head) // 2
     if odd > 0.4 * half and even < 0.1 * half:
@@ -112,7 +112,7 @@ def read_sample(path: Path, encoding: str) -> list[str]:
 
 
 def guess_quote(sample: list[str]) -> str:
-    """Return the double quote, unless fields are quoted only by single ones."""
+    """Return the double quote, or the single quote if only single quotes are used."""
     text = "".join(sample)
     single = sum(text.count(f"{mark}'") for mark in DELIMITERS)
     return "'" if single > 2 and '"' not in text and single >= text.count("'") / 4 else '"'

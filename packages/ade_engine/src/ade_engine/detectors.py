@@ -32,7 +32,7 @@ class headers:  # noqa: N801 - used like a function
 
 
 class not_headers(headers):  # noqa: N801
-    """Scores against a column whose header is one of these names."""
+    """Gives a negative score to a column whose header is one of these names."""
 
     def __init__(self, *names: str, score: float = 0.8) -> None:
         super().__init__(*names, score=score)
@@ -44,7 +44,7 @@ class not_headers(headers):  # noqa: N801
 
 
 def looks_like_dates(*, score: float = 0.2) -> Detector:
-    """Scores for a column of dates, and against one with few or none."""
+    """Gives a positive score to a column of dates, and a negative score to one with few or no dates."""
 
     def looks_like_dates(column: Column) -> float:
         return weighted(column, column.dates, score)
@@ -53,7 +53,7 @@ def looks_like_dates(*, score: float = 0.2) -> Detector:
 
 
 def looks_like_numbers(*, score: float = 0.2) -> Detector:
-    """Scores for a column of numbers, and against one with few or none."""
+    """Gives a positive score to a column of numbers, and a negative score to one with few or no numbers."""
 
     def looks_like_numbers(column: Column) -> float:
         return weighted(column, column.numbers, score)
@@ -62,7 +62,7 @@ def looks_like_numbers(*, score: float = 0.2) -> Detector:
 
 
 def looks_like_words(*, score: float = 0.2) -> Detector:
-    """Scores for a column whose samples are neither numbers nor dates."""
+    """Scores a column by the share of its samples that are neither numbers nor dates."""
 
     def looks_like_words(column: Column) -> float:
         return weighted(column, 1 - column.numbers - column.dates, score)
@@ -71,7 +71,7 @@ def looks_like_words(*, score: float = 0.2) -> Detector:
 
 
 def matches(pattern: str, *, score: float = 0.3) -> Detector:
-    """Scores for a column whose samples fully match a regular expression."""
+    """Scores a column by the share of its samples that fully match a regular expression."""
     expression = re.compile(pattern)
 
     def matches(column: Column) -> float:
@@ -81,7 +81,7 @@ def matches(pattern: str, *, score: float = 0.3) -> Detector:
 
 
 def one_of(words: Iterable[str], *, score: float = 0.3) -> Detector:
-    """Scores for a column whose samples are among these words, ignoring case."""
+    """Scores a column by the share of its samples that are among these words, ignoring case."""
     known = frozenset(word.casefold() for word in words)
 
     def one_of(column: Column) -> float:

@@ -1,4 +1,4 @@
-"""Documents: opens a file by its content, never by its name."""
+"""Documents: opens a file as the type that its content shows, whatever its name is."""
 
 from __future__ import annotations
 

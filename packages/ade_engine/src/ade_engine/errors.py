@@ -1,4 +1,4 @@
-"""Errors: each has a stable code, and an exit code that says what caused it: input, configuration, limit or code."""
+"""Errors: each has a stable code, and an exit code for its cause: input, configuration, limit or code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Guard: calls a configuration's code, names function and row in its errors, and stops calls that take too long."""
+"""Guard: calls a configuration's code, names the function and the row in errors, and stops calls that take too long."""
 
 from __future__ import annotations
 

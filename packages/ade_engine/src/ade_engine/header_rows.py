@@ -21,7 +21,7 @@ MAX_HEADER_LINES = 3
 LINES_BELOW = 8
 MAX_LABEL_LENGTH = 80
 GOOD_SHARE = 0.6
-"""The share of the best score from which on a candidate is good."""
+"""A candidate is good if its score is at least this share of the best score."""
 MIN_SCORE = 3.5
 
 
@@ -78,7 +78,7 @@ def candidate(window: Sequence[Line], first: int, depth: int, recognise: Recogni
         labels = with_units(labels, below[0])
         last, below = last + 1, below[1:]
     score = score_of(labels, below, recognise)
-    # A label that is in both lines was merged over them, so the lines belong together.
+    # A label that is in both lines comes from a cell merged over both, so the lines belong together.
     joined = any(
         value is not None and value == lower.at(position)
         for upper, lower in pairwise(lines)
@@ -92,7 +92,7 @@ def are_consecutive(lines: Sequence[Line]) -> bool:
 
 
 def is_words(line: Line) -> bool:
-    """Return whether most cells are short texts without a value; a few may be numbers, such as a year."""
+    """Return whether most cells are short texts, neither numbers nor dates; a few may be numbers, such as a year."""
     filled = [value for value in line.cells if value is not None]
     words = sum(is_label(value) for value in filled)
     return words > 0 and words >= 0.7 * len(filled)

@@ -112,7 +112,7 @@ def explain(
     totals: list[list[float]],
     chosen: list[int | None],
 ) -> tuple[Rival | None, str | None]:
-    """Return the strongest rival, and a note if the choice is not the obvious one."""
+    """Return the strongest rival, and a note if its score is at least as high as the score of the choice."""
     score = totals[index][position]
     rivals = [
         Rival(columns[other].letter, fields[index].name, totals[index][other])

@@ -32,7 +32,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Prepared:
-    """A transform of a field. `direct` is a function of the engine's own, which is called without the guard."""
+    """A transform of a field. `direct` is set for the engine's own transforms, which are called without the guard."""
 
     step: Step
     direct: Callable[[Value], Value] | None

@@ -76,10 +76,10 @@ class Finder:
         self.recognise = recognise
         self.number = first_number
         self.left_out: list[Line] = []
-        self.next_title: str | None = None  # the text of the line above it, if that has only one cell
+        self.next_title: str | None = None  # the text of the line above the next table, if that line has only one cell
 
     def tables(self) -> Iterator[list[Table]]:
-        """Yield the tables that begin on one line: usually one, more if side by side.
+        """Yield the tables that begin on the same line: usually one, or several side by side.
 
         The caller must read their rows before it asks for the next tables.
         """
@@ -122,7 +122,7 @@ class Finder:
         return tables
 
     def data_lines(self, sample: list[Line], labels: tuple[Label, ...]) -> list[Line]:
-        """Return the data lines of this table in a sample, without totals, repeated headers and the next table."""
+        """Return the sample's data lines of this table, without totals, repeated headers and the next table."""
         kept: list[Line] = []
         names = {normal(one.header) for one in labels}
         for line in sample:
@@ -147,7 +147,7 @@ class Finder:
                 tables[0].skipped["blank"] += line.number - previous - 1
                 after_gap = True
             count = len(line.cells) - line.cells.count(None)
-            # Most lines are plain data: only a line after a gap, or with a text of the header, is examined closely.
+            # Most lines are plain data, so only a line after a gap or with a text from the header is examined closely.
             suspect = after_gap or not texts.isdisjoint(line.cells)
             if suspect and tables[0].labels and count >= 2 and is_words(line):
                 found = {(label.position, normal(label.header)) for label in labels_of([line])}
@@ -253,7 +253,7 @@ def side_by_side(labels: tuple[Label, ...], sample: Sequence[Line]) -> list[tupl
 
 
 def columns_of(labels: tuple[Label, ...], sample: Sequence[Line], *, alone: bool) -> tuple[Column, ...]:
-    """Return the columns of a table with their samples; if it is `alone`, columns with values but no header count."""
+    """Return a table's columns with their samples; a table that is `alone` also gets the columns without a header."""
     named = {one.position: one for one in labels}
     positions = set(named)
     if alone:

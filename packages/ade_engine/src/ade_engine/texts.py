@@ -57,7 +57,7 @@ def normal(text: str) -> str:
 
 @lru_cache(maxsize=50_000)
 def similarity(one: str, other: str) -> float:
-    """Return how similar two normal forms are: 1 if equal, else by their common words, allowing small typing errors."""
+    """Return how similar two normal forms are: 1 if equal, else by their common words, allowing for typing errors."""
     if not one or not other:
         return 0.0
     if one == other or one.replace(" ", "") == other.replace(" ", ""):

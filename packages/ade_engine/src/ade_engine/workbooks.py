@@ -123,7 +123,7 @@ def read_lines(structure: Any, part: str, position: list[int], limits: Limits) -
 
 
 def fill_merged(lines: Iterator[Line], merged: list[tuple[int, int, int, int]]) -> Iterator[Line]:
-    """Repeat a merged cell's value in each row below it, and record in `spans` how many columns it covers."""
+    """Repeat a merged cell's value in each row that it covers, and record in `spans` which columns it covers."""
     if not merged:
         yield from lines
         return

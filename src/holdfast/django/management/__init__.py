@@ -1,1 +1,1 @@
-"""What `manage.py` finds here."""
+"""Management commands for Django."""

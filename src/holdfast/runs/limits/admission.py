@@ -65,7 +65,7 @@ def check_admission(
 
 
 def register_unique(tx: Transaction, submissions: Sequence[Submission], admission: Admission) -> None:
-    """Register the admitted submissions with `unique`; those that lose get the existing run."""
+    """Register the admitted submissions with `unique`. Duplicates get the existing run."""
     left = [claim for claim in _unique_claims(submissions) if admission.admits(claim.run_id)]
     admission.given |= take_unique(tx, left) if left else {}
 

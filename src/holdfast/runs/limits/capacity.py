@@ -45,7 +45,7 @@ def bounds(tx: Transaction, requests: Sequence[CapacityRequest]) -> dict[str, in
 
 
 def refuse(tx: Transaction, bounded: Mapping[str, int], requests: Sequence[CapacityRequest]) -> dict[str, QueueFull]:
-    """Return an error for each run, taken in this order, whose queue has no capacity left."""
+    """Return an error for each of these runs whose queue has no capacity left. Earlier runs take capacity first."""
     wanted = [request for request in requests if _names(request, bounded)]
     if not wanted:
         return {}

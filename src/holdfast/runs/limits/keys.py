@@ -25,7 +25,7 @@ class Keys:
         self._runtime = runtime
 
     def list(self, *, limit: int = 100, after: str = "") -> list[Key]:
-        """Return keys that runs lock or wait for, in alphabetical order; `after` is the last key of the page before."""
+        """Return the keys that runs lock or wait for, alphabetically. `after` is the last key of the previous page."""
         check_limit(limit)
         return self._runtime.read(lambda tx: list_keys(tx, limit=limit, after=after))
 
@@ -47,7 +47,7 @@ def open_key_locks(tx: Transaction, entries: Iterable[QueueEntry]) -> None:
     if keyed:
         tx.put("open_key_locks", ids=sorted(run_id for run_id, _, _ in keyed))
         tx.opened += [(key, number) for _, key, number in keyed]
-        tx.notify("holds")
+        tx.notify("key_locks")
 
 
 def list_keys(tx: Transaction, *, limit: int, after: str) -> list[Key]:

@@ -72,7 +72,7 @@ MOST = 10_000  # how many ready runs per queue, and waiting runs of all queues, 
 QUEUES = 10_000
 
 SETTLED = timedelta(minutes=1)
-"""How long after a capacity is set an uncounted run is no problem: its submission may have begun before."""
+"""A run submitted this soon after a capacity is set need not be counted: its submission may have begun before."""
 
 
 class DeclaredLimits:
@@ -89,7 +89,7 @@ class DeclaredLimits:
             self._limits[name] = limits
 
     def apply(self, store: Store) -> None:
-        """Write the limits that differ from those that the code last declared."""
+        """Write each limit that differs from its last declared value."""
         if not self._limits:
             return
         wanted = dict(self._limits)

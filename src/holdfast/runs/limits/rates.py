@@ -4,8 +4,8 @@ A rate of N starts per period has N numbered rows, one for each of the latest st
 row, provided that row is at least one period old. So no window has more than N starts, even with many workers.
 
 Starts have numbered turns: 1, 2, 3 … A run that can't start now gets the next turn and waits until the time of that
-turn, which follows from the rows. Each retry and each takeover needs a new turn. If the run of a turn does not appear
-at its time, later turns pass it.
+turn, which is computed from the rows. Each retry and each takeover needs a new turn. If a run is not ready at the time
+of its turn, runs with later turns start first.
 
 Row 0 holds the last turn that was given out, and the time after which the rate is idle and its rows may be deleted.
 """
@@ -108,9 +108,9 @@ class RateDecision:
 
 
 def decide(tx: Transaction, runs: Sequence[tuple[QueueEntry, Policy]]) -> RateDecision:
-    """Decide for each of these runs, in this order, whether it may start now, or else when. Each has a rate.
+    """Decide whether each of these runs may start now, and otherwise when. Earlier runs start first.
 
-    Their rates are locked until the transaction ends.
+    Each run has a rate. The rates are locked until the transaction ends.
     """
     decision = RateDecision()
     named_rates = [(name_of(entry, policy), parse_rate(policy.rate or "")) for entry, policy in runs]
@@ -127,7 +127,7 @@ def decide(tx: Transaction, runs: Sequence[tuple[QueueEntry, Policy]]) -> RateDe
 
 
 def forget(tx: Transaction, *, limit: int) -> int:
-    """Delete up to `limit` rows of idle rates and return their number. Each value of a rate key leaves one behind."""
+    """Delete up to `limit` rows of idle rates and return their number. Each value of a rate key has its own rate."""
     return tx.run("delete_idle_rates", before=tx.now - KEPT, limit=limit)
 
 
@@ -152,7 +152,7 @@ def _lock(tx: Transaction, named_rates: Sequence[tuple[str, Rate]]) -> dict[str,
             continue
         meter.starts[number] = _Start(row["turn"], row["started_at"] or EPOCH)
         if meter.starts[number].started_at > tx.now + SET_BACK:
-            # The clock was set back after this start. The real time is unknown, but it was not in the future.
+            # The clock was set back after this start. Its real time is unknown, but it was not in the future.
             meter.starts[number].started_at = tx.now
             meter.changed[number] = None
     return meters

@@ -48,7 +48,7 @@ def find_unique(tx: Transaction, wanted: Sequence[UniqueClaim]) -> dict[str, str
 
 
 def take_unique(tx: Transaction, wanted: Sequence[UniqueClaim]) -> dict[str, str]:
-    """Register these submissions, which have different digests; map those that lost to the existing runs."""
+    """Register these submissions, which have different digests. Map the duplicates to the existing runs."""
     given: dict[str, str] = {}
     left = sorted(wanted, key=lambda claim: (claim.job, claim.digest))
     for _ in range(ROUNDS):
@@ -89,7 +89,7 @@ def _existing(tx: Transaction, wanted: Sequence[UniqueClaim]) -> dict[tuple[str,
 
 
 def _counts(state: str | None, claim: UniqueClaim) -> bool:
-    """Return whether an existing run in this state is returned instead of creating another."""
+    """Return whether the submission gets an existing run in this state instead of a new one."""
     return state == "queued" or (state == "running" and claim.running)
 
 

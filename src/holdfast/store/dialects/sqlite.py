@@ -227,8 +227,8 @@ class SqliteDialect(Dialect):
     def after_fork_in_child(self, inherited: list[Any]) -> None:
         """Close the idle connections in the child.
 
-        SQLite counts a file's locks per process, and a child inherits the count. So it would take no locks of its own
-        while an inherited connection is open. The parent's locks keep the `-wal` from being deleted.
+        SQLite counts a file's locks per process, and a child inherits the count. So the child would take no locks
+        of its own while an inherited connection is open. The parent's locks keep the `-wal` from being deleted.
         """
         for connection in (*inherited, *(self._listeners if self._held_for_fork else ())):
             if not connection.in_transaction:

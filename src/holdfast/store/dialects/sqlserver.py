@@ -268,8 +268,8 @@ class _Session:
 class _JoinedSession(_Session):
     """A session in a caller's transaction.
 
-    A duplicate key there undoes only the one statement. The second try sees the other transaction's row. If the caller
-    has set XACT_ABORT, its transaction is rolled back, and further writes would be outside of it.
+    A duplicate key undoes only the statement that inserts it. A second try sees the other transaction's row. If the
+    caller has set XACT_ABORT, its transaction is rolled back, and further writes would be outside of it.
     """
 
     def execute(self, text: str, values: Any) -> Result:
@@ -340,7 +340,7 @@ def _drain(cursor: Any) -> None:
 
 
 def _is_driver_error(error: Exception) -> bool:
-    if isinstance(error, RuntimeError):  # raised below mssql-python, where a statement is allocated
+    if isinstance(error, RuntimeError):  # raised by the layer below mssql-python, which allocates statements
         return _UNMAPPED.match(str(error)) is not None or "Connection handle not allocated" in str(error)
     return any(base.__module__.startswith(DRIVERS) for base in type(error).__mro__)
 

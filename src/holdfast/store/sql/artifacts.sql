@@ -1,7 +1,7 @@
 -- Artifacts: records of the files that runs have published.
 
 -- name: insert_artifact
--- Record an artifact; if two are made at once with the same folder and name, the later one counts.
+-- Record an artifact. If two are made at once with the same folder and name, the later one replaces the other.
 insert into holdfast_artifacts (folder, run_id, name, claim, size, sha256, created_at)
 values (:folder, :run_id, :name, :claim, :size, :sha256, :created_at)
 on conflict (folder, name) do update
@@ -69,7 +69,7 @@ set
 where folder = :folder and name = :name and sha256 = :sha256
 
 -- name: find_root
--- Find the first of the runs that this one repeats, directly or through others; the run itself if it repeats none.
+-- Find the first run in the chain of runs that this one repeats; the run itself if it repeats none.
 with recursive chain (id, again_of, depth) as (
     select
         id,

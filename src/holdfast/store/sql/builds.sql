@@ -1,4 +1,4 @@
--- Builds: made once for each fingerprint and shared. Build requests are for runs submitted in a caller transaction.
+-- Builds: each is made once per scope and fingerprint. Build requests belong to runs submitted in a caller transaction.
 
 -- name: insert_builds
 -- Insert new builds and return them. Each is returned only to the transaction that inserted it and submits its run.
@@ -7,8 +7,8 @@
     unless job, scope, fingerprint; returning job, scope, fingerprint}
 
 -- name: find_builds
--- Find these builds, and how the run of each ended, if it has. `cancelled_id` is the newest of its runs that was
--- cancelled: this one, or the one that it replaced.
+-- Find these builds, and how the run of each ended, if it has. `cancelled_id` is that run if it was cancelled, or else
+-- the run that it replaced, if that one was cancelled.
 select
     b.job,
     b.scope,
@@ -50,7 +50,7 @@ from holdfast_build_view
 where job = :job and scope = :scope and fingerprint = :fingerprint
 
 -- name: list_builds
--- List builds, those with the newest runs first.
+-- List builds, the ones with the newest runs first.
 select
     job,
     scope,
@@ -164,7 +164,7 @@ inner join holdfast_builds as b with (rowlock)
 {seek}
 
 -- name: invalidate_build
--- Mark builds as stale; the first reason stays.
+-- Mark a build as stale. If it is stale already, it keeps its reason.
 update holdfast_builds
 set
     stale_at = :now,
@@ -177,8 +177,8 @@ where
     and stale_at is null
 
 -- name: count_uses (sqlite)
--- Count the runs that depended on each of these, among the newest `limit` runs with dependencies. The limit bounds how
--- much is read.
+-- Count the runs that depend on each of these runs, among the newest `limit` runs with dependencies. The limit bounds
+-- how much is read.
 select
     n.value as run_id,
     count(distinct r.id) as uses

@@ -9,8 +9,8 @@
 {insert holdfast_dependencies: depends_on id, run_id id, must_succeed int; unless depends_on, run_id; returning depends_on, run_id}
 
 -- name: subtract_dependencies (sqlite)
--- Subtract dependencies that have ended, and the failed ones from the failures allowed. A run without any left becomes
--- unchecked. SQLite 3.40 does not support an alias in `returning`.
+-- Subtract the dependencies that have ended from `dependencies_left`, and the failed ones from `failures_allowed`. If
+-- none are left, the run becomes unchecked. SQLite 3.40 does not support an alias in `returning`.
 update holdfast_waits
 set
     dependencies_left = dependencies_left - (r.value ->> 'count'),

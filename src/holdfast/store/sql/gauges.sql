@@ -1,7 +1,7 @@
 -- Gauges: how many runs are ready, running and waiting, sampled once a minute; and the counters.
 
 -- name: insert_gauge
--- Insert the gauges of this minute, unless another process has.
+-- Insert the gauges of this minute, unless another process has inserted them.
 insert into holdfast_gauges (minute_at, waiting, running, oldest)
 values (:minute_at, :waiting, :running, :oldest)
 on conflict do nothing
@@ -33,8 +33,8 @@ delete from holdfast_gauges
 where minute_at < :before
 
 -- name: count_ready
--- Count the ready runs of each queue, up to a limit, and find the oldest. Each queue is found from the one before it, by
--- the index.
+-- Count the ready runs of each queue, up to a limit, and find the oldest. The index leads from each queue to the
+-- next one.
 with recursive named (name) as (
     select min(queue) from holdfast_ready
     union all
@@ -50,7 +50,7 @@ few as (
     limit :queues
 )
 
--- Use `between` instead of `=`: only the queue's own index provides this order.
+-- Use `between`: with `=`, other indexes would provide this order, too, and the planner could choose a slower one.
 select
     f.name as queue,
     (

@@ -61,7 +61,7 @@ where
 order by r.run_key
 
 -- name: create_open_key_locks (sqlite)
--- Create open key locks for keys that more runs may hold, as many as there are runs that wait for them.
+-- Create open key locks for keys that more runs may hold: at most one for each run that waits for the key.
 with recursive numbers (run_key, key_number, key_limit, wanted) as (
     select
         value ->> 'run_key',
@@ -185,9 +185,9 @@ where h.run_id is null
 {seek}
 
 -- name: find_turns (sqlite)
--- For each of these open key locks, find the oldest due runs that wait for the key and have no lock of it yet, as many
--- as locks of the key are open. A run counts as due at its time, even before an orchestrator marks it. Each run is found
--- from the one before it, so none is skipped.
+-- For each of these keys, find the oldest due runs that wait for it and have no key lock yet: one run for each of its
+-- open key locks. A run counts as due at its time, even before an orchestrator marks it. The search goes from each run
+-- to the next one, so it skips none.
 with recursive found (run_key, key_number, opens, turn, run_id) as (
     select
         value ->> 'run_key',
@@ -244,9 +244,9 @@ where turn > 0 and run_id is not null
 order by run_key, key_number, run_id
 
 -- name: find_turns (postgres)
--- For each of these open key locks, find the oldest due runs that wait for the key and have no lock of it yet, as many
--- as locks of the key are open. A run counts as due at its time, even before an orchestrator marks it. The order includes
--- due_at, though it is null, so that it matches the index and only the first rows are read.
+-- For each of these keys, find the oldest due runs that wait for it and have no key lock yet: one run for each of its
+-- open key locks. A run counts as due at its time, even before an orchestrator marks it. The order includes due_at,
+-- though it is null, so that it matches the index and only the first rows are read.
 select
     k.run_key,
     k.key_number,
@@ -287,9 +287,9 @@ cross join lateral (
 order by k.run_key, k.key_number, c.run_id
 
 -- name: find_turns (sqlserver)
--- For each of these open key locks, find the oldest due runs that wait for the key and have no lock of it yet, as many
--- as locks of the key are open. An unchecked run that is locked may belong to a caller transaction that is not committed
--- yet, and is skipped. Any other locked run is waited for, so that no younger run starts first.
+-- For each of these keys, find the oldest due runs that wait for it and have no key lock yet: one run for each of its
+-- open key locks. Skips locked unchecked runs, because they may belong to a caller transaction that is not committed
+-- yet. Waits for any other locked run, so that no younger run starts first.
 select
     k.run_key,
     k.key_number,
@@ -375,7 +375,7 @@ where
 {seek}
 
 -- name: find_key_locks
--- Find the runs that have the locks of a key; a waiting run may keep its lock.
+-- Find the runs that have the locks of a key, including waiting runs that keep their lock.
 select
     h.key_number,
     h.run_id,
@@ -399,13 +399,13 @@ from holdfast_key_locks
 where run_id in {ids} and run_id is not null
 
 -- name: count_waiting_before
--- Count the runs that wait for the key before this run.
+-- Count the runs that wait for this key and come before this run.
 select count(*) as ahead
 from holdfast_waits as w
 where w.run_key = :key and w.run_key is not null and w.dependencies_left = 0 and w.due_at is null and w.run_id < :run_id
 
 -- name: list_keys
--- List keys that runs hold or wait for: how many hold and wait, and when the oldest waiting run was submitted.
+-- List keys with the number of runs that hold them and wait for them, and when the oldest waiting run was submitted.
 with named as (
     select run_key from holdfast_key_locks where run_key > :after
     union

@@ -2,14 +2,14 @@
 -- permits of queues whose concurrency is limited.
 
 -- name: insert_leases
--- Claim, second half: insert the leases, except those whose key lock or concurrency permit another lease has.
+-- Claim, second half: insert the leases, except those whose key lock or concurrency permit another lease already has.
 {insert holdfast_leases:
     run_id id, job name, queue name, rank int, run_key name, claim int, attempt int, takeovers int, key_limit int,
     key_number int, permit int, holder = :holder, started_at = :now, expires_at time, deadline_at time;
     unless run_id; returning run_id}
 
 -- name: insert_leases (sqlserver)
--- Claim, second half: insert the leases, except those whose key lock or concurrency permit another lease has.
+-- Claim, second half: insert the leases, except those whose key lock or concurrency permit another lease already has.
 insert into holdfast_leases (
     run_id,
     job,
@@ -238,7 +238,7 @@ where l.holder = :holder
 {seek}
 
 -- name: mark_expired (sqlite)
--- Record when leases were first seen expired.
+-- Mark expired leases with the time at which they are first seen.
 update holdfast_leases
 set expired_seen_at = :now
 where run_id in (
@@ -250,7 +250,7 @@ where run_id in (
 )
 
 -- name: mark_expired (postgres)
--- Choose the rows in a CTE: PostgreSQL may evaluate a subquery of `in` again, and lock more rows than `limit`.
+-- Choose the rows in a CTE: PostgreSQL may evaluate a subquery of `in` several times and lock more rows than `limit`.
 with unmarked as (
     select run_id
     from holdfast_leases
@@ -279,7 +279,7 @@ where l.expires_at < :now and l.expired_seen_at is null
 {seek}
 
 -- name: find_expired
--- Find leases that were seen expired before a given time and have not been renewed since, with their runs' policies.
+-- Find leases that were marked as expired before a given time and not renewed since, with their runs' policies.
 select
     l.run_id, l.job, l.queue, l.rank, l.run_key, l.claim, l.attempt, l.takeovers, l.key_limit, l.key_number, l.permit, l.holder, l.started_at, l.expires_at, l.deadline_at, l.cancel_requested_at, l.cancel_reason,
     r.policy, r.kind
@@ -423,7 +423,7 @@ where holder = :holder
 order by run_id
 
 -- name: find_key_leases
--- Find which of these keys and numbers a lease has.
+-- Find which of these key locks have a lease.
 select
     l.run_key,
     l.key_number

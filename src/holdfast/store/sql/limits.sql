@@ -5,7 +5,7 @@
 {insert holdfast_rates: name name, number int, turn = 0; unless name, number}
 
 -- name: lock_rates
--- Read the rows of these rates and lock them: one claim at a time uses a rate.
+-- Read the rows of these rates and lock them, so that only one claim at a time uses a rate.
 select
     name,
     number,
@@ -17,8 +17,8 @@ order by name, number
 {postgres: for update}
 
 -- name: lock_rates (sqlserver)
--- Read the rows of these rates and lock them: one claim at a time uses a rate. The update changes nothing; it locks even
--- where a lock hint has no effect.
+-- Read the rows of these rates and lock them, so that only one claim at a time uses a rate. The update changes nothing;
+-- it locks even where a lock hint has no effect.
 update r
 set turn = r.turn
 output inserted.name, inserted.number, inserted.turn, inserted.started_at
@@ -47,7 +47,7 @@ where name in (
 )
 
 -- name: delete_idle_rates (postgres)
--- Choose the rows in a CTE: PostgreSQL may evaluate a subquery of `in` again, and lock more rows than `limit`.
+-- Choose the rows in a CTE: PostgreSQL may evaluate a subquery of `in` several times and lock more rows than `limit`.
 with idle as (
     select name
     from holdfast_rates

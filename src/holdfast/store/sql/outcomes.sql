@@ -15,7 +15,7 @@ from holdfast_outcomes
 where run_id in {ids}
 
 -- name: find_results
--- Read the results of those of these runs that have ended.
+-- Read the results of these runs; runs that have not ended are left out.
 select
     o.run_id,
     r.job,
@@ -28,7 +28,7 @@ left join holdfast_runs as r on r.id = o.run_id
 where o.run_id in {ids}
 
 -- name: find_latest (sqlite)
--- Find the runs that ended last, since a given time; at most `limit` of each state are read.
+-- Find the runs that ended since a given time, the latest first. At most `limit` of each state are read.
 select
     r.job,
     r.queue,

@@ -106,7 +106,7 @@ group by
     case when v.due_at is not null and v.attempt > 0 then 1 else 0 end
 
 -- name: find_expansions
--- Find split stages whose segments are to be created, with their pipelines' plans.
+-- Find split stages whose segments must be created, with their pipelines' plans.
 select
     w.run_id,
     w.pending_action,
@@ -246,7 +246,7 @@ order by
     page.segment
 
 -- name: find_ready_segment
--- Find a segment of a stage that was never claimed.
+-- Find the oldest ready segment of a stage.
 select r.id
 from holdfast_runs as r
 inner join holdfast_ready as y on y.run_id = r.id

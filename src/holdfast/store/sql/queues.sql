@@ -39,7 +39,7 @@ output inserted.max_queued, inserted.concurrency, inserted.counted_at, inserted.
 where name = :name
 
 -- name: list_limits
--- List the queues that have a row, which remains after their limits and pauses have ended.
+-- List the queues that have a row. A row remains after the limits and pauses of its queue have ended.
 select
     name,
     paused_at,
@@ -78,7 +78,7 @@ set
 where name = :name
 
 -- name: lock_bounds (sqlite)
--- Find which of these queues are bounded, and lock them: one submission at a time counts their runs.
+-- Find which of these queues are bounded, and lock them, so that only one submission at a time counts their runs.
 update holdfast_queues
 set version = version + 1
 where max_queued is not null and name in {queues}

@@ -221,7 +221,7 @@ with room as (
 plain as (
     select y.run_id
     from holdfast_ready as y
-    -- Use `between` instead of `=`: only the queue's own index provides this order.
+    -- Use `between`: with `=`, other indexes would provide this order, too, and the planner could choose a slower one.
     where y.queue = :queue and y.rank between 0 and 0 and y.job in {jobs}
     order by y.rank, y.run_id
     limit :limit

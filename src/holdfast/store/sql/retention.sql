@@ -41,8 +41,7 @@ where
     )
 
 -- name: find_served
--- Find which of these runs made a build that was valid until a given time or later: then it became stale, or was made
--- again.
+-- Find which of these runs made a build that became stale, or was made again, at a given time or later.
 select r.id
 from holdfast_runs as r
 where

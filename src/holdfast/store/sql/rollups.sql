@@ -21,14 +21,14 @@ select
 where not exists (select 1 from holdfast_watermarks where name = :name)
 
 -- name: set_watermark
--- Advance a watermark, if no other transaction has; until the commit, no other one can.
+-- Advance a watermark, unless another transaction has advanced it. No other one can until this one commits.
 update holdfast_watermarks
 set done_at = :before
 where name = :name and done_at = :since
 
 -- name: find_slice (sqlite)
 -- Find runs that ended between two instants, the oldest first; at most `limit` of each state are read. Runs that were
--- submitted, started and ended together, as in a batch, are one row.
+-- submitted, started and ended at the same times, as in a batch, share a row.
 select
     r.job,
     r.queue,
@@ -305,7 +305,8 @@ where
 select null as seconds
 
 -- name: find_open_for (postgres)
--- How many seconds the oldest transaction has been open that may write outcomes: one of Holdfast's, or any that writes.
+-- For how many seconds the oldest transaction that may write outcomes has been open: one of Holdfast's own, or any that
+-- has written something.
 select cast(extract(epoch from clock_timestamp() - min(xact_start)) as double precision) as seconds
 from pg_stat_activity
 where
@@ -443,7 +444,7 @@ select
     t.waited,
     t.ran
 from json_to_recordset(cast(:rows as json)) as r (job text, queue text)
--- The limit forces the planner to read each by its key.
+-- The limit forces the planner to look up each row by its key.
 cross join lateral (
     select *
     from holdfast_rollups as f

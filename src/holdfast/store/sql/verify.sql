@@ -1,7 +1,7 @@
 -- Verify: find rows that break a rule.
 
 -- name: verify
--- Find all inconsistencies, in one statement and so from one snapshot.
+-- Find all inconsistencies in one statement, so that all are read from one snapshot.
 with places as (
     select run_id, 'waits' as place from holdfast_waits
     union all
@@ -265,7 +265,7 @@ where
     and l.cancel_requested_at is null
 
 -- name: verify (sqlserver)
--- Find all inconsistencies, in one statement. It may not see one snapshot, so the caller runs it twice.
+-- Find all inconsistencies in one statement. Here it may read from several snapshots, so the caller runs it twice.
 with places as (
     select run_id, 'waits' as place from holdfast_waits
     union all

@@ -152,7 +152,7 @@ where run_id in {ids}
 returning run_id, job, queue, rank, run_key, claim, attempt, takeovers, key_limit, rate_turn, dependencies_left, due_at, reason, unchecked, entered_at
 
 -- name: delete_free_waits
--- Delete those of these runs that wait for nothing, and return them; the caller inserts them elsewhere.
+-- Delete the runs that have nothing left to wait for, and return them; the caller inserts them elsewhere.
 delete from holdfast_waits
 where
     run_id in {ids}

@@ -65,7 +65,7 @@ where
     and not exists (select 1 from holdfast_workers where exclusive = :exclusive and exclusive is not null)
 
 -- name: set_worker
--- Update the jobs and queues of a worker: jobs were declared after it started.
+-- Update the jobs and queues of a worker, because jobs were declared after it started.
 update holdfast_workers
 set
     queues = :queues,
@@ -82,7 +82,7 @@ set
 where id = :id
 
 -- name: pulse (sqlite)
--- Find out what there is to do, with one query that uses only indexes.
+-- Find out which kinds of work are waiting, with one query that uses only indexes.
 select
     exists (
         select 1
@@ -103,7 +103,7 @@ select
 -- name: pulse (postgres)
 select
     exists (
-        -- Queue by queue, in an order that only the index provides: otherwise a long queue of other jobs would be read.
+        -- Queue by queue, in an order that only the index provides, to avoid reading a long queue of other jobs.
         select 1
         from json_array_elements_text(cast(:queues as json)) as q (name)
         where (
@@ -126,7 +126,7 @@ select
     clock_timestamp() as clock_at
 
 -- name: pulse (sqlserver)
--- Find out what there is to do. Skips locked rows: another transaction handles them, or has not committed them yet.
+-- Find out which kinds of work are waiting. Skips locked rows, which another transaction handles or has not committed.
 select
     case
         when exists (

@@ -53,7 +53,7 @@ class Range:
 class Artifact(Shape):
     """A file that a run has published."""
 
-    # Adds `address`, which is not stored with an artifact that is the result of a run.
+    # Unlike a stored artifact, this one has its `address` as a field.
 
     run_id: str
     folder: str
@@ -73,7 +73,7 @@ def router(site: "Site") -> APIRouter:
     def list_artifacts(
         run_id: RunId, who: Annotated[Who, Depends(site.viewer)], after: After | None = None, limit: Limit = MOST
     ) -> Page[Artifact]:
-        """For a pipeline, includes those of all its stages and segments. Pass `next` as `?after=` for more."""
+        """For a pipeline, lists the artifacts of all its stages and segments. Pass `next` as `?after=` for more."""
         found = [Artifact.model_validate(each) for each in hf.artifacts.of(run_id, limit=limit, after=after)]
         return Page.of(found, limit=limit, cursor=lambda artifact: artifact.address)
 
@@ -97,8 +97,8 @@ def router(site: "Site") -> APIRouter:
         if_range: Annotated[str | None, Header(max_length=100)] = None,
         if_none_match: Annotated[str | None, Header(max_length=1000)] = None,
     ) -> Response:
-        """The whole file, or the one range in `Range`. The `ETag` is the SHA-256 of the file. Browsers may show images
-        and plain text; other files are downloads."""
+        """Returns the whole file, or the range in the `Range` header. The `ETag` is the SHA-256 of the file. Browsers
+        may show images and plain text; other files are downloads."""
         made = hf.artifacts.get(run_id, name)
         headers = _headers(made)
         if names(if_none_match, headers["ETag"]):
@@ -113,7 +113,7 @@ def router(site: "Site") -> APIRouter:
 
 
 def requested_range(header: str | None, size: int) -> Range | None:
-    """Return the range in a Range header; None, for the whole file, if there is none, several, or an invalid one."""
+    """Return the range in a Range header, or None if there is not exactly one valid range: send the whole file."""
     found = _RANGE.fullmatch(header or "")
     if found is None or not any(found.groups()):
         return None

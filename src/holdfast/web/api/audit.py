@@ -22,7 +22,7 @@ def router(site: "Site") -> APIRouter:
     def list_audit_entries(
         who: Annotated[Who, Depends(site.viewer)], before: Cursor | None = None, limit: Limit = USUAL
     ) -> Page[AuditEntry]:
-        """Who did what, and when. Pass `next` as `?before=` for the next page."""
+        """Each entry says who did what, and when. Pass `next` as `?before=` for the next page."""
         return Page.of(hf.audit_log(limit=limit, before=before), limit=limit, cursor=lambda done: done.cursor)
 
     return audit

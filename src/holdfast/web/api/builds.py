@@ -41,7 +41,7 @@ class Build(Shape):
     unreadable: str | None = Field(description="Which stored values can't be decoded, and why.")
     uses: int = Field(description="Runs that used it, among the newest 5,000 runs with dependencies.")
     cut: list[Literal["result", "error"]] = Field(
-        description=f"In a list: fields longer than {LONG:,} characters, which are only complete in the build itself."
+        description=f"Fields that a list cuts, because they have over {LONG:,} characters. Get the build to read them."
     )
 
     @classmethod
@@ -100,8 +100,8 @@ def router(site: "Site") -> APIRouter:
 
     @builds.post("/{run_id}/invalidate", name="holdfast.api.invalidate", summary="Mark a build as stale")
     def invalidate_build(run_id: RunId, body: Invalidate, who: Annotated[Who, Depends(site.operator)]) -> Build:
-        """The next run that requests it starts a new build. Runs that already wait keep waiting. A build that is
-        already stale keeps its reason."""
+        """The next run that requests the build starts a new one. Runs that already wait for it keep waiting. A build
+        that is already stale keeps its reason."""
         return shape(hf.builds.invalidate(run_id, reason=body.reason, by=who.name))
 
     @builds.post("/{run_id}/rebuild", status_code=201, name="holdfast.api.rebuild", summary="Rebuild now")

@@ -60,8 +60,8 @@ def router(site: "Site") -> APIRouter:
         limit: Limit = MOST,
         wait: Wait = 0,
     ) -> RunEvents | Response:
-        """A page of events after a cursor; with `wait`, as soon as there is one. With `Accept: text/event-stream`, a
-        stream of events as they happen, until the run has ended."""
+        """Returns a page of events after a cursor. With `wait`, it waits for the first event. With `Accept:
+        text/event-stream`, it streams events as they happen, until the run has ended."""
         if _streams(request):
             return await site.streams.run(request, run_id)
         page = await site.streams.wait_for_news(run_id, after=after, timeout=timedelta(seconds=wait), limit=limit)

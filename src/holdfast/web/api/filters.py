@@ -50,7 +50,7 @@ class FilterQuery(Filter):
 class PageQuery(FilterQuery):
     order: Order = Field(
         default="newest",
-        description="newest: ended runs are sorted by their end; submitted: all runs are sorted by submission.",
+        description="`newest` sorts ended runs by their end; `submitted` sorts all runs by their submission.",
     )
     after: Cursor | None = Field(default=None, description="`next` of the previous page.")
     before: RunId | None = Field(default=None, description="Only runs submitted before this one.")
@@ -63,7 +63,10 @@ class FilterBody(Filter):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     args: dict[str, str | int | float | bool | None] = Field(
-        default={}, max_length=MAX_PATHS, description="Argument → value, as in the query.", examples=[{"size": 64}]
+        default={},
+        max_length=MAX_PATHS,
+        description="Path of an argument → value, as `arg` in the query.",
+        examples=[{"size": 64}],
     )
 
     def run_filter(self) -> RunFilter:

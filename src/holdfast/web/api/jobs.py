@@ -27,7 +27,7 @@ class Job(Shape):
     doc: str | None = Field(description="The first line of its docstring.")
     queue: str
     priority: int
-    key: str | None = Field(description="The template of its concurrency key, if it is a string.")
+    key: str | None = Field(description="The template of its key; null if it has none or a function computes it.")
     isolation: str
     scheduled: bool
     arguments: dict[str, Any] = Field(

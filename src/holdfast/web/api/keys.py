@@ -1,4 +1,4 @@
-"""/api/keys: concurrency keys, the runs that hold them and the runs that wait for them."""
+"""/api/keys: list keys, with the runs that hold them and the number of runs that wait for them."""
 # No `from __future__ import annotations` in endpoint modules: FastAPI could not resolve the local name `site`.
 
 from typing import TYPE_CHECKING, Annotated

@@ -33,7 +33,7 @@ TAGS = {
     "events": "Events of runs, as pages or as streams.",
     "artifacts": "The files that runs have published.",
     "builds": "Work that is done once per fingerprint and shared by all runs that request it.",
-    "keys": "Concurrency keys, and the runs that hold them or wait for them.",
+    "keys": "Keys, with the runs that hold them and the number of runs that wait for them.",
     "pipelines": "Runs made of stages and segments.",
     "schedules": "Jobs that run at certain times, and their slots.",
     "queues": "Queues with their counts, pauses and limits.",
@@ -74,8 +74,8 @@ PROBLEMS = {
     "429": ("TooMany", "Too many requests, or a full queue; `Retry-After` says how long to wait."),
     "default": ("OtherProblem", "Any other problem."),
 }
-"""Problems that any operation may return. We don't declare their model to FastAPI: it would create it again for each
-operation, and the server would start half a second later."""
+"""Problems that any operation may return. We don't declare their model to FastAPI, because FastAPI would create the
+model again for each operation, and the server would start half a second later."""
 
 RESPONSES: dict[int | str, dict[str, Any]] = {status: {"description": text} for status, (_, text) in PROBLEMS.items()}
 

@@ -48,8 +48,8 @@ def router(site: "Site") -> APIRouter:
     def list_pipelines(
         query: Annotated[PipelineQuery, Query()], who: Annotated[Who, Depends(site.viewer)]
     ) -> Page[PipelineLine]:
-        """A pipeline that is under way has the state `queued`: its own run waits while its stages run. Pass `next` as
-        `?before=` for the next page."""
+        """A pipeline that is under way has the state `queued`, because its own run waits while its stages run. Pass
+        `next` as `?before=` for the next page."""
         found = hf.pipelines.list(**query.model_dump())
         progress = hf.pipelines.progress(found)
         lines = [PipelineLine(run=Run.of(run, whole=False), progress=progress.get(run.id)) for run in found]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 class Pause(RequestBody):
     note: Text | None = Field(
-        default=None, description="Why; shown on the dashboard and in explanations of waiting runs."
+        default=None, description="The reason, shown on the dashboard and in explanations of waiting runs."
     )
 
 
@@ -45,7 +45,7 @@ def router(site: "Site") -> APIRouter:
 
     @queues.post("/{name:path}/pause", name="holdfast.api.pause_queue", summary="Pause a queue")
     def pause_queue(name: Name, body: Pause, who: Annotated[Who, Depends(site.operator)]) -> Queue:
-        """No run of it starts, in any worker, until it is resumed. Running runs continue."""
+        """No worker starts runs of the queue until it is resumed. Running runs continue."""
         hf.queues.pause(name, note=body.note, by=who.name)
         return hf.queues.get(name)
 
@@ -56,7 +56,7 @@ def router(site: "Site") -> APIRouter:
 
     @queues.post("/{name:path}/limit", name="holdfast.api.limit_queue", summary="Set or remove the limits of a queue")
     def limit_queue(name: Name, body: Limits, who: Annotated[Who, Depends(site.admin)]) -> Queue:
-        """They apply to every process at once, until the code declares new ones."""
+        """The limits apply to every process at once, until the code declares new ones."""
         limits = {field: getattr(body, field) if field in body.model_fields_set else UNSET for field in _LIMITS}
         hf.queues.limit(name, **limits, by=who.name)
         return hf.queues.get(name)

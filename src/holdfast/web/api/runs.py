@@ -38,7 +38,7 @@ class Submit(RequestBody):
         default=None, description="Runs with a higher priority start first."
     )
     key: Key | None = Field(
-        default=None, description="Concurrency key: at most `key_limit` runs of a key (by default one) run at a time."
+        default=None, description="At most `key_limit` runs (by default one) with the same key run at once."
     )
     delay: Annotated[float, Field(ge=0, le=LONGEST)] | None = Field(
         default=None, description="Start this many seconds later."
@@ -72,7 +72,7 @@ def router(site: "Site") -> APIRouter:
         response: Response,
         who: Annotated[Who, Depends(site.operator)],
         idempotency_key: Annotated[
-            IdempotencyKey | None, Header(description="Submitting again with the same key returns the same run; ASCII.")
+            IdempotencyKey | None, Header(description="Submitting again with the same ASCII text returns the same run.")
         ] = None,
     ) -> Run:
         """The run is durable when this returns. A full queue returns 429 with `Retry-After`, and nothing is stored."""
@@ -106,7 +106,7 @@ def router(site: "Site") -> APIRouter:
 
     @runs.get("/count", name="holdfast.api.count", summary="Count matching runs")
     def count_runs(query: Annotated[FilterQuery, Query()], who: Annotated[Who, Depends(site.viewer)]) -> Count:
-        """Exact up to 10,000 searched runs."""
+        """Examines at most 10,000 runs; `more` is true if there are more."""
         return hf.count(query.run_filter())
 
     @runs.get("/counts", name="holdfast.api.counts", summary="Count matching runs by state")
@@ -135,12 +135,12 @@ def router(site: "Site") -> APIRouter:
 
     @runs.post("/cancel", status_code=202, name="holdfast.api.cancel_matching", summary="Cancel all matching runs")
     def cancel_matching(body: CancelMatching, who: Annotated[Who, Depends(site.operator)]) -> Run:
-        """Starts a background run that cancels them and reports its progress. Runs submitted later are not affected."""
+        """Starts a background run that cancels the runs and reports its progress. It skips runs submitted later."""
         return Run.of(hf.bulk.cancel(body.run_filter(), reason=body.reason, by=who.name).snapshot)
 
     @runs.post("/again", status_code=202, name="holdfast.api.again_matching", summary="Run all matching runs again")
     def again_matching(body: FilterBody, who: Annotated[Who, Depends(site.operator)]) -> Run:
-        """Starts a background run that submits a new run for each of them and reports its progress."""
+        """Starts a background run that submits a new run for each matching run and reports its progress."""
         return Run.of(hf.bulk.again(body.run_filter(), by=who.name).snapshot)
 
     @runs.get("/{run_id}", name="holdfast.api.run", summary="Get a run")
@@ -155,7 +155,7 @@ def router(site: "Site") -> APIRouter:
 
     @runs.post("/{run_id}/cancel", name="holdfast.api.cancel", summary="Cancel a run")
     def cancel_run(run_id: RunId, body: Cancel, who: Annotated[Who, Depends(site.operator)]) -> Done:
-        """Returns the new state: `cancelled` if the run had not started, `running` if its worker is going to stop it,
+        """Returns the new state: `cancelled` if the run had not started, `running` if its worker will stop it soon,
         or the final state if it had already ended."""
         state = hf.cancel(run_id, reason=body.reason, by=who.name)
         return Done.model_validate({"id": run_id, "state": state})

@@ -57,7 +57,7 @@ def router(site: "Site") -> APIRouter:
 
     @schedules.post("/{name:path}/resume", name="holdfast.api.resume_schedule", summary="Resume a paused schedule")
     def resume_schedule(name: Name, who: Annotated[Who, Depends(site.operator)]) -> ScheduleInfo:
-        """Slots missed during the pause are treated as late, as the schedule's options say."""
+        """Slots that came due during the pause count as late. The schedule's options decide whether they still run."""
         hf.schedules.resume(name, by=who.name)
         return hf.schedules.get(name)
 

@@ -134,7 +134,7 @@ class Run(Shape):
     policy: Policy
     unreadable: str | None = Field(description="Which stored values can't be decoded, and why; usually null.")
     cut: list[Literal["args", "result", "error"]] = Field(
-        description=f"In a list: fields longer than {LONG:,} characters, which are only complete in the run itself."
+        description=f"Fields that a list cuts, because they have over {LONG:,} characters. Get the run to read them."
     )
 
     @classmethod

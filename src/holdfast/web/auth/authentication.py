@@ -145,7 +145,7 @@ class Access:
         """Return the token's record if it is valid. An address that tries too many wrong tokens has to wait."""
         digest, here = tokens.digest(token), address(request)
         # Wrong guesses must not lock out a token that was valid before. The site's own token may be easy to guess, so
-        # it counts as known only for addresses that have used it: otherwise a right guess would get past the limit.
+        # it counts as known only for addresses that have used it. Otherwise a right guess would get past the limit.
         known = self.lookups.was_good(digest) or f"{digest} {here}" in self._let_in
         if not known and (wait := max(self._failures.wait(here), self._all_failures.wait(""))):
             raise too_many("too many wrong tokens", wait)
@@ -183,7 +183,7 @@ def _from_browser(request: Request) -> bool:
 
 
 async def _refuse_cross_site(request: Request, who: Who) -> None:
-    """Refuse a change that another site's page made the browser send."""
+    """Refuse a change that a page of another site has sent through the user's browser."""
     cross_site = session_cookies.is_cross_site(request)
     if cross_site or (cross_site is None and not who.csrf):
         raise Problem("cross_site_request", "a page of another site sent this change", status=403)

@@ -1,8 +1,8 @@
 """Session cookies and protection against cross-site requests.
 
-The cookie is SameSite=Lax, not Strict. When a browser follows a link from a terminal, an email or a
-chat, it sends a Lax cookie but not a Strict one, even after our redirect. Lax does not stop every change that another
-site sends. Two checks do: the CSRF token, and the origin of the request.
+The cookie is SameSite=Lax, not Strict. When a browser follows a link from a terminal, an email or a chat, it sends a
+Lax cookie but not a Strict one, even after our redirect. Lax does not stop every change that another site sends. Two
+checks do: the CSRF token, and the origin of the request.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def installation(settings: Settings) -> str:
 def name(request: Request, installation: str) -> str:
     """Return the name of the cookie. It contains the port, because browsers share cookies between ports."""
     port = request.url.port or 0
-    # With this prefix, browsers refuse the cookie from subdomains and without TLS.
+    # With this prefix, browsers reject the cookie if a subdomain sets it or if there is no TLS.
     return f"{'__Host-' if _secure(request) else ''}holdfast_{json_text.digest(installation, str(port))[:8]}"
 
 

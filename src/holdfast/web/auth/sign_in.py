@@ -28,7 +28,7 @@ def router(site: "Site") -> APIRouter:
     @pages.get("/sign-in", name="holdfast.sign_in")
     @is_open
     async def sign_in_page(request: Request, next: str = "", token: str = "") -> Response:
-        """Show the sign-in form, or sign in with the token of the link."""
+        """Show the sign-in form, or sign in with the token in the link."""
         if token:
             return await with_token(site, request, token, then=next)
         return site.render(request, None, "sign_in.html", next=inside(next), wrong=False)
@@ -40,7 +40,7 @@ def router(site: "Site") -> APIRouter:
         token: Annotated[str, Form(max_length=LONGEST)] = "",
         next: Annotated[str, Form(max_length=10 * LONGEST)] = "",
     ) -> Response:
-        """Sign in with the token of the form."""
+        """Sign in with the token in the form."""
         if session_cookies.is_cross_site(request):
             raise Problem("cross_site_request", "a page of another site can't sign you in", status=403)
         return await with_token(site, request, token.strip(), then=next)

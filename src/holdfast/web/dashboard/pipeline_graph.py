@@ -45,7 +45,7 @@ class Graph:
     height: int
     nodes: tuple[Node, ...]
     edges: tuple[str, ...]
-    """Each as the `d` of a path."""
+    """Each is the `d` attribute of an SVG path."""
 
 
 def layout(stages: Sequence[StageInfo]) -> Graph:

@@ -72,5 +72,5 @@ def _number(text: str) -> int | None:
     if not text:
         return None
     if not (text.isascii() and text.isdigit()):
-        raise InvalidArguments(f"a limit must be a whole number, or empty for no limit; not {text!r}")
+        raise InvalidArguments(f"a limit must be a whole number, not {text!r}; leave the field empty for no limit")
     return int(text)

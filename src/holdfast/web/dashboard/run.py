@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 LINES = 500  # log lines per response
 ARTIFACTS = 200
-COPIED = 20_000  # characters of arguments; longer ones are not offered as a command line
+COPIED = 20_000  # characters of arguments; a run with longer ones offers no command to copy
 LOGGED = ("LOG", "STEP_RETRIED")
 
 
@@ -106,7 +106,7 @@ def as_command(run: Snapshot) -> str | None:
 def word(text: str) -> str:
     """Quote a word for a shell, with control characters escaped.
 
-    Pasted unchanged, an escape sequence could end the paste and run the text after it as a command.
+    If an escape sequence were pasted unchanged, it could end the paste and run the text after it as a command.
     """
     if not any(map(steers, text)):
         return shlex.quote(text)
@@ -115,7 +115,7 @@ def word(text: str) -> str:
 
 
 def as_curl(run: Snapshot, url: str) -> str | None:
-    """Return the curl command that submits a run like this one, with the reader's own token."""
+    """Return the curl command that submits a run like this one. The user sets HOLDFAST_TOKEN to their own token."""
     given = _copied(run)
     if given is None:
         return None

@@ -51,7 +51,7 @@ def router(site: "Site") -> APIRouter:
             run_filter=run_filter,
             page=page,
             counts=None if query.narrowed else hf.counts(),
-            # The counts include stages and segments: to exclude them takes a hundred times as long.
+            # The counts include stages and segments, because counting without them takes a hundred times as long.
             parts_counted=not (query.narrowed or query.parts) and bool(hf.pipelines.list(limit=1)),
             states=STATES,
             wrong=wrong,

@@ -91,7 +91,7 @@ def of(details: RunDetails, *, now: datetime) -> Timeline:
 
 
 def _attempts(run: Snapshot, events: Sequence[Event], now: datetime) -> Iterator[tuple[int, Bar]]:
-    """Pair each start with the first end of the same claim; a claim without an end is still running."""
+    """Pair each start with the first end of the same claim. The run's last claim ends with the run, or is open."""
     started: dict[int | None, datetime] = {}
     for event in events:
         at = event.happened_at or now
@@ -130,7 +130,7 @@ def _children(details: RunDetails) -> list[RelatedRun]:
 
 
 def _place(one: RelatedRun, details: RunDetails) -> tuple[str, int, str]:
-    """Return the sort key: stages in their order, each before its segments; children as they were submitted."""
+    """Return the sort key: stages in their order, each before its segments; children in order of submission."""
     wholes = {child.stage: child.id for child in _children(details) if child.kind == "stage"}
     number = one.segment if one.segment and one.segment.isdecimal() else ""
     return wholes.get(one.stage, one.id) if one.kind else one.id, int(number[:9] or -1), one.segment or ""

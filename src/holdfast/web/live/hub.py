@@ -173,6 +173,6 @@ async def _happens(event: asyncio.Event, *, within: float) -> bool:
 
 
 def _server_is_stopping() -> bool:
-    """Return whether uvicorn is stopping: it waits for open responses but does not notify them."""
+    """Return whether uvicorn is stopping. It waits for open responses, but it does not tell them to end."""
     server = getattr(signal.getsignal(signal.SIGTERM), "__self__", None)
     return bool(getattr(server, "should_exit", False))

@@ -39,7 +39,7 @@ FEW = 10  # streams that each user may have as long as any are free
 
 @dataclass(frozen=True)
 class Page:
-    """Some events in wire format, and the cursor after them. `more`: further events exist; `ended`: none can come."""
+    """Some events in wire format, and the cursor after them. `more`: there are more; `ended`: there will be none."""
 
     frames: bytes
     cursor: str | None
@@ -77,7 +77,7 @@ class Streams:
         return sse.Stream(self._events(after, kinds), self._admit)
 
     def topics(self, topics: Sequence[str]) -> Response:
-        """Stream `changed` with the changed topics, for pages. `run:ID` is one run; other topics mean any change."""
+        """Stream `changed` with the changed topics. `run:ID` is one run, `workers` any worker, others any change."""
         known = [topic for topic in dict.fromkeys(topics) if TOPIC.fullmatch(topic)]
         return sse.Stream(self._changes(known[:MOST_TOPICS]), self._admit)
 

@@ -48,7 +48,7 @@ async function load(figures) {
       if (!answer.ok) continue;
       answers.set(source, await answer.json());
     } catch {
-      continue; // the connection alert already says so
+      continue; // the page already shows that the connection is lost
     }
     for (const figure of figures.filter((one) => one.dataset.source === source)) draw(figure, answers.get(source));
   }
@@ -147,7 +147,7 @@ function options(figure, box, lines, unit) {
         ...axis,
         size: unit === "s" ? 74 : 58,
         space: 34,
-        ...(figure.dataset.chart === "depth" && { incrs: WHOLE }), // only whole runs
+        ...(figure.dataset.chart === "depth" && { incrs: WHOLE }), // runs are whole numbers
         values: (plot, ticks) => ticks.map((value) => (unit === "%" ? `${Math.round(value * 100)} %` : inUnit(value, unit))),
       },
     ],

@@ -1,6 +1,6 @@
 // Uploads files that are dropped on the page or chosen, one after another.
 //
-//   {{ drop(…) }} in parts.html renders the form; without this script it uploads one file like any form.
+//   {{ drop(…) }} in parts.html renders the form. Without this script, the form uploads one file.
 //   data-then is the URL of an uploaded file; {id} is replaced by the id in the response.
 
 const token = () => document.querySelector('meta[name="csrf"]')?.content ?? "";

@@ -47,7 +47,7 @@ async function fetchLines(log) {
       if (answer.headers.get("Holdfast-More") !== "1") return;
     }
   } catch {
-    // the connection alert already says so
+    // the page already shows that the connection is lost
   } finally {
     busy.delete(log);
   }

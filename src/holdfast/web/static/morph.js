@@ -28,7 +28,8 @@ function attributes(old, fresh) {
   for (const { name } of [...old.attributes]) {
     if (!fresh.hasAttribute(name) && !(open && name === "open")) old.removeAttribute(name);
   }
-  // After a swap, htmx only processes elements with its own attributes; without this, the others would keep polling.
+  // After a swap, htmx processes only elements that have hx- attributes. Without this call, an element that has lost
+  // its hx-trigger would keep polling.
   if (asked && !old.hasAttribute("hx-trigger")) htmx.process(old);
 }
 

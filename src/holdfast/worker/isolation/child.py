@@ -115,7 +115,7 @@ async def _in_loop(
 
 
 class RemoteRunServices:
-    """The services of a run, which it requests from its worker over a socket.
+    """The run services of a separate process, which requests them from its worker over a socket.
 
     Separate threads read and write the socket, so that an exception raised by a signal can't cut a message in half.
     """

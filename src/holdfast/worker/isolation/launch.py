@@ -4,7 +4,7 @@
         └─ stopped: SIGTERM ── kill_grace ──▶ SIGKILL ──▶ gone ──▶ return the outcome
 
 The outcome is returned only when the process, its group and its descendants are gone, so the next run of its key never
-overlaps it. The worker writes the steps, events and artifacts of the process, if it still holds the lease.
+overlaps this one. The worker writes the steps, events and artifacts of the process, if it still holds the lease.
 """
 
 from __future__ import annotations

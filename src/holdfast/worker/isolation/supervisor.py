@@ -4,8 +4,8 @@
        ▲                                          │
        └────────────────── services ──────────────┘
 
-It runs as a script and imports nothing of Holdfast, so it starts within milliseconds and executes no job code itself.
-It learns when the lease ends from the worker, and in shared memory from the worker's guardian. It kills the run in two
+It runs as a script and imports one file of Holdfast, so it starts within milliseconds, and it executes no job code
+itself. The worker, or its guardian through shared memory, tells it when the lease ends. It kills the run in two
 cases: the lease ends without a renewal (the worker is stopped or swapped out), or the control socket closes (the worker
 is gone). It then kills the run's process group and every other descendant, and waits until none is left.
 """

@@ -143,7 +143,7 @@ rules.field(
 
 @rules.detector("vat")
 def is_not_a_rate(column: Column) -> float:
-    """A column of percentages holds the tax rate, not the amount."""
+    """A column of percentages has tax rates, not amounts."""
     rates = sum("%" in sample for sample in column.texts)
     is_named_rate = bool(re.search(r"%|rate|satz|taux", column.title.lower()))
     return -1.0 if column.unit == "%" or is_named_rate or rates * 2 > max(1, len(column.texts)) else 0.0
@@ -151,7 +151,7 @@ def is_not_a_rate(column: Column) -> float:
 
 @rules.transform("currency", blanks=True)
 def find_currency(value: str | None, row: Row) -> str | None:
-    """Take the currency from its column, from the header of the amount, or from the amount itself."""
+    """Take the currency from its column, from the header of an amount, or from the gross amount itself."""
     if value:
         return CURRENCIES.get(value, value)
     if unit := row.units.get("gross") or row.units.get("net"):

@@ -2,7 +2,7 @@
 -- lines `go`.
 
 -- version: 1
--- A submitted run. Inserted once, never updated.
+-- A submitted run. Inserted once and not updated, except to add the runs of builds to depends_on.
 create table holdfast_runs (
     id text collate "C" not null primary key,
     job text collate "C" not null,
@@ -69,8 +69,9 @@ create table holdfast_waits (
     reason text,
     unchecked integer not null,
     entered_at timestamptz not null,
-    -- How many runs may hold the key at once; how many more dependencies may fail (null: any number); what an
-    -- orchestrator has to do before the run can continue; which start of its rate is reserved for it.
+    -- key_limit: how many runs may hold the key at once. failures_allowed: how many more dependencies may fail; null
+    -- means any number. pending_action: the next action of an orchestrator for the run. rate_turn: the turn of its
+    -- rate that the run has.
     key_limit integer not null default 1,
     failures_allowed integer,
     pending_action text collate "C",
@@ -134,11 +135,11 @@ create table holdfast_leases (
     deadline_at timestamptz,
     cancel_requested_at timestamptz,
     cancel_reason text,
-    -- Which lock of its key the run has, and which concurrency permit of its queue.
+    -- key_number: which of the key's locks the run has. permit: which concurrency permit of its queue the run has.
     key_limit integer not null default 1,
     key_number integer not null default 1 check (key_number between 1 and key_limit),
     permit integer,
-    -- When an orchestrator first saw the lease expired; null again after each renewal.
+    -- When an orchestrator first saw that the lease had expired; null again after each renewal.
     expired_seen_at timestamptz
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000, fillfactor = 80)
 go
@@ -205,7 +206,7 @@ go
 create trigger holdfast_tr_outcomes_truncate before truncate on holdfast_outcomes
 for each statement execute function holdfast_refuse_outcome_change()
 go
--- The runs that hold a key; run_id is null while the lock is open.
+-- A key lock, and the run that has it; run_id is null while the lock is open.
 create table holdfast_key_locks (
     run_key text collate "C" not null,
     key_number integer not null,
@@ -222,8 +223,8 @@ create table holdfast_queues (
     name text collate "C" not null primary key,
     paused_at timestamptz,
     note text,
-    -- How many runs may be queued or running, and since when they are counted; how many may run at once; the limits
-    -- last declared in code; version grows with each counted submission.
+    -- max_queued: how many runs may be queued or running. counted_at: since when they are counted. concurrency: how
+    -- many may run at once. declared: the limits last declared in code. version: grows with each counted submission.
     max_queued integer,
     counted_at timestamptz,
     concurrency integer,
@@ -261,8 +262,8 @@ create table holdfast_unique_runs (
 go
 create index holdfast_ix_unique_runs_run on holdfast_unique_runs (run_id)
 go
--- The starts that a rate allows in one period: when each was last used, and its turn among all starts. Row 0 is for the
--- whole rate: how many starts were used or reserved, and when the rate may be deleted.
+-- One row for each start that a rate allows in one period: when it was last used, and its turn among all starts. Row 0
+-- has the last turn that was given out, and the time after which the rate may be deleted.
 create table holdfast_rates (
     name text collate "C" not null,
     number integer not null,
@@ -315,7 +316,7 @@ create table holdfast_steps (
 go
 create index holdfast_ix_steps_order on holdfast_steps (run_id, claim, number)
 go
--- A step whose stored result a job has deleted: it is done again when its name is used next.
+-- A step whose stored result a job has deleted. The next step with its name is executed again.
 create table holdfast_forgotten_steps (
     run_id text collate "C" not null,
     name text collate "C" not null,
@@ -335,8 +336,8 @@ create table holdfast_events (
     claim integer,
     data text not null,
     happened_at timestamptz not null,
-    -- The transaction that wrote the event. Numbers are assigned before the commit, so only this tells which events
-    -- may still appear.
+    -- The transaction that wrote the event. Numbers are assigned before the commit, so only this column
+    -- tells which events may still appear.
     tx bigint not null default (cast(cast(pg_current_xact_id() as text) as bigint))
 )
 go
@@ -375,7 +376,7 @@ create table holdfast_workers (
     last_seen_at timestamptz not null,
     expires_at timestamptz not null,
     stopping integer not null,
-    -- When someone asked the worker to claim no more runs, finish those it has, and end.
+    -- When someone asked the worker to claim no more runs, finish its current runs, and end.
     drain_requested_at timestamptz
 )
 go
@@ -444,7 +445,7 @@ create table holdfast_counters (
     primary key (name, label)
 )
 go
--- Up to when a task has been done that any process may continue.
+-- Up to when a shared task has been done. Any process may continue it.
 create table holdfast_watermarks (
     name text collate "C" not null,
     done_at timestamptz not null,

@@ -2,7 +2,7 @@
 -- `go`.
 
 -- version: 1
--- A submitted run. Inserted once, never updated.
+-- A submitted run. Inserted once and not updated, except to add the runs of builds to depends_on.
 create table holdfast_runs (
     id text not null primary key,
     job text not null,
@@ -65,8 +65,9 @@ create table holdfast_waits (
     reason text,
     unchecked integer not null,
     entered_at text not null,
-    -- How many runs may hold the key at once; how many more dependencies may fail (null: any number); what an
-    -- orchestrator has to do before the run can continue; which start of its rate is reserved for it.
+    -- key_limit: how many runs may hold the key at once. failures_allowed: how many more dependencies may fail; null
+    -- means any number. pending_action: the next action of an orchestrator for the run. rate_turn: the turn of its
+    -- rate that the run has.
     key_limit integer not null default 1,
     failures_allowed integer,
     pending_action text,
@@ -130,11 +131,11 @@ create table holdfast_leases (
     deadline_at text,
     cancel_requested_at text,
     cancel_reason text,
-    -- Which lock of its key the run has, and which concurrency permit of its queue.
+    -- key_number: which of the key's locks the run has. permit: which concurrency permit of its queue the run has.
     key_limit integer not null default 1,
     key_number integer not null default 1 check (key_number between 1 and key_limit),
     permit integer,
-    -- When an orchestrator first saw the lease expired; null again after each renewal.
+    -- When an orchestrator first saw that the lease had expired; null again after each renewal.
     expired_seen_at text
 ) without rowid
 go
@@ -188,7 +189,7 @@ begin
     select raise(abort, 'only retention deletes outcomes');
 end
 go
--- The runs that hold a key; run_id is null while the lock is open.
+-- A key lock, and the run that has it; run_id is null while the lock is open.
 create table holdfast_key_locks (
     run_key text not null,
     key_number integer not null,
@@ -205,8 +206,8 @@ create table holdfast_queues (
     name text not null primary key,
     paused_at text,
     note text,
-    -- How many runs may be queued or running, and since when they are counted; how many may run at once; the limits
-    -- last declared in code; version grows with each counted submission.
+    -- max_queued: how many runs may be queued or running. counted_at: since when they are counted. concurrency: how
+    -- many may run at once. declared: the limits last declared in code. version: grows with each counted submission.
     max_queued integer,
     counted_at text,
     concurrency integer,
@@ -239,8 +240,8 @@ create table holdfast_unique_runs (
 go
 create index holdfast_ix_unique_runs_run on holdfast_unique_runs (run_id)
 go
--- The starts that a rate allows in one period: when each was last used, and its turn among all starts. Row 0 is for the
--- whole rate: how many starts were used or reserved, and when the rate may be deleted.
+-- One row for each start that a rate allows in one period: when it was last used, and its turn among all starts. Row 0
+-- has the last turn that was given out, and the time after which the rate may be deleted.
 create table holdfast_rates (
     name text not null,
     number integer not null,
@@ -293,7 +294,7 @@ create table holdfast_steps (
 go
 create index holdfast_ix_steps_order on holdfast_steps (run_id, claim, number)
 go
--- A step whose stored result a job has deleted: it is done again when its name is used next.
+-- A step whose stored result a job has deleted. The next step with its name is executed again.
 create table holdfast_forgotten_steps (
     run_id text not null,
     name text not null,
@@ -348,7 +349,7 @@ create table holdfast_workers (
     last_seen_at text not null,
     expires_at text not null,
     stopping integer not null,
-    -- When someone asked the worker to claim no more runs, finish those it has, and end.
+    -- When someone asked the worker to claim no more runs, finish its current runs, and end.
     drain_requested_at text
 ) without rowid
 go
@@ -417,7 +418,7 @@ create table holdfast_counters (
     primary key (name, label)
 ) without rowid
 go
--- Up to when a task has been done that any process may continue.
+-- Up to when a shared task has been done. Any process may continue it.
 create table holdfast_watermarks (
     name text not null,
     done_at text not null,
@@ -494,7 +495,7 @@ left join holdfast_leases as l on l.run_id = r.id
 left join holdfast_ready as y on y.run_id = r.id
 left join holdfast_waits as w on w.run_id = r.id
 go
--- Each build with the run that makes it. It does not use the other view: joined to a table, SQLite would read all of it.
+-- Each build with the run that makes it. It does not use holdfast_run_view: in a join, SQLite would read all of it.
 create view holdfast_build_view as
 select
     b.job,

@@ -3,7 +3,7 @@
 -- Ids and names are compared by code point, whatever the database's collation, as on the other databases.
 
 -- version: 1
--- A submitted run. Inserted once, never updated.
+-- A submitted run. Inserted once and not updated, except to add the runs of builds to depends_on.
 create table holdfast_runs (
     id varchar(26) collate latin1_general_100_bin2 not null primary key,
     job nvarchar(200) collate latin1_general_100_bin2 not null,
@@ -70,8 +70,9 @@ create table holdfast_waits (
     reason nvarchar(max) null,
     unchecked int not null,
     entered_at datetime2(6) not null,
-    -- How many runs may hold the key at once; how many more dependencies may fail (null: any number); what an
-    -- orchestrator has to do before the run can continue; which start of its rate is reserved for it.
+    -- key_limit: how many runs may hold the key at once. failures_allowed: how many more dependencies may fail; null
+    -- means any number. pending_action: the next action of an orchestrator for the run. rate_turn: the turn of its
+    -- rate that the run has.
     key_limit int not null default 1,
     failures_allowed int null,
     pending_action nvarchar(200) collate latin1_general_100_bin2 null,
@@ -137,11 +138,11 @@ create table holdfast_leases (
     deadline_at datetime2(6) null,
     cancel_requested_at datetime2(6) null,
     cancel_reason nvarchar(max) null,
-    -- Which lock of its key the run has, and which concurrency permit of its queue.
+    -- key_number: which of the key's locks the run has. permit: which concurrency permit of its queue the run has.
     key_limit int not null default 1,
     key_number int not null default 1,
     permit int null,
-    -- When an orchestrator first saw the lease expired; null again after each renewal.
+    -- When an orchestrator first saw that the lease had expired; null again after each renewal.
     expired_seen_at datetime2(6) null,
     locked as isnull(run_key, N'') persisted,
     check (key_number between 1 and key_limit),
@@ -193,7 +194,7 @@ begin
     throw 51000, 'an outcome never changes, and only retention deletes it', 1;
 end
 go
--- The runs that hold a key; run_id is null while the lock is open.
+-- A key lock, and the run that has it; run_id is null while the lock is open.
 create table holdfast_key_locks (
     run_key nvarchar(400) collate latin1_general_100_bin2 not null,
     key_number int not null,
@@ -210,8 +211,8 @@ create table holdfast_queues (
     name nvarchar(200) collate latin1_general_100_bin2 not null primary key,
     paused_at datetime2(6) null,
     note nvarchar(max) null,
-    -- How many runs may be queued or running, and since when they are counted; how many may run at once; the limits
-    -- last declared in code; version grows with each counted submission.
+    -- max_queued: how many runs may be queued or running. counted_at: since when they are counted. concurrency: how
+    -- many may run at once. declared: the limits last declared in code. version: grows with each counted submission.
     max_queued int null,
     counted_at datetime2(6) null,
     concurrency int null,
@@ -250,8 +251,8 @@ create table holdfast_unique_runs (
 go
 create index holdfast_ix_unique_runs_run on holdfast_unique_runs (run_id)
 go
--- The starts that a rate allows in one period: when each was last used, and its turn among all starts. Row 0 is for the
--- whole rate: how many starts were used or reserved, and when the rate may be deleted.
+-- One row for each start that a rate allows in one period: when it was last used, and its turn among all starts. Row 0
+-- has the last turn that was given out, and the time after which the rate may be deleted.
 create table holdfast_rates (
     name nvarchar(404) collate latin1_general_100_bin2 not null,
     number int not null,
@@ -304,7 +305,7 @@ create table holdfast_steps (
 go
 create index holdfast_ix_steps_order on holdfast_steps (run_id, claim, number)
 go
--- A step whose stored result a job has deleted: it is done again when its name is used next.
+-- A step whose stored result a job has deleted. The next step with its name is executed again.
 create table holdfast_forgotten_steps (
     run_id varchar(26) collate latin1_general_100_bin2 not null,
     name nvarchar(400) collate latin1_general_100_bin2 not null,
@@ -324,7 +325,7 @@ create table holdfast_events (
     claim int null,
     data nvarchar(max) not null,
     happened_at datetime2(6) not null,
-    -- Grows with each event. Numbers are assigned before the commit, so only this tells which events may still appear.
+    -- Grows with each event. Ids are assigned before the commit, so only this column tells which events may yet appear.
     tx rowversion not null
 )
 go
@@ -363,7 +364,7 @@ create table holdfast_workers (
     last_seen_at datetime2(6) not null,
     expires_at datetime2(6) not null,
     stopping int not null,
-    -- When someone asked the worker to claim no more runs, finish those it has, and end.
+    -- When someone asked the worker to claim no more runs, finish its current runs, and end.
     drain_requested_at datetime2(6) null
 )
 go
@@ -432,7 +433,7 @@ create table holdfast_counters (
     primary key (name, label)
 )
 go
--- Up to when a task has been done that any process may continue.
+-- Up to when a shared task has been done. Any process may continue it.
 create table holdfast_watermarks (
     name nvarchar(200) collate latin1_general_100_bin2 not null,
     done_at datetime2(6) not null,
