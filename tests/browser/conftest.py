@@ -14,11 +14,11 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, e
 from tests.browser.sample_site import SampleSite, sample_site
 
 PROGRAMS = ("chromium-headless-shell", "chromium", "google-chrome", "google-chrome-stable", "chromium-browser")
-PATIENCE = 60_000
-expect.set_options(timeout=PATIENCE)
+TIMEOUT = 60_000
+expect.set_options(timeout=TIMEOUT)
 
 # Logs each violation of a page's content security policy as an error, which fails the test.
-TELL_VIOLATIONS = """
+LOG_VIOLATIONS = """
 document.addEventListener("securitypolicyviolation", (event) =>
   console.error(`forbidden by the policy: ${event.violatedDirective} ${event.blockedURI} ${event.sourceFile}`));
 """
@@ -54,7 +54,7 @@ class Visits:
     def __init__(self, browser: Browser, site: SampleSite) -> None:
         self._browser, self._site = browser, site
         self._contexts: list[BrowserContext] = []
-        self.complaints: list[str] = []
+        self.messages: list[str] = []
         self.expected: tuple[str, ...] = ()
 
     def page(self, path: str = "/", *, token: str | None = "", width: int = 1280, dark: bool = False) -> Page:
@@ -62,26 +62,26 @@ class Visits:
         context = self._browser.new_context(
             viewport={"width": width, "height": 900}, color_scheme="dark" if dark else "light"
         )
-        context.set_default_timeout(PATIENCE)
-        context.add_init_script(TELL_VIOLATIONS)
+        context.set_default_timeout(TIMEOUT)
+        context.add_init_script(LOG_VIOLATIONS)
         self._contexts.append(context)
         page = context.new_page()
-        page.on("console", self._heard)
-        page.on("pageerror", lambda error: self.complaints.append(f"{page.url}: {error}"))
+        page.on("console", self._on_console)
+        page.on("pageerror", lambda error: self.messages.append(f"{page.url}: {error}"))
         server = self._site.server
         if token is not None:
             path += ("&" if "?" in path else "?") + f"token={token or server.token}"
         page.goto(server.url + path)
         return page
 
-    def _heard(self, message: ConsoleMessage) -> None:
+    def _on_console(self, message: ConsoleMessage) -> None:
         if message.type in ("error", "warning"):
-            self.complaints.append(f"{message.location.get('url')}: {message.text}")
+            self.messages.append(f"{message.location.get('url')}: {message.text}")
 
     def close(self) -> None:
         for context in self._contexts:
             context.close()
-        unexpected = [one for one in self.complaints if not any(part in one for part in self.expected)]
+        unexpected = [one for one in self.messages if not any(part in one for part in self.expected)]
         assert unexpected == [], "the browser logged errors or warnings"
 
 

@@ -22,16 +22,16 @@ from holdfast.values.schedules import Decided
 
 QUEUES = ("default", "documents", "risky", "operations")
 HOSTILE = (
-    "<script>document.title = 'taken'</script><img src=x onerror=\"document.title='taken'\"></pre></textarea> "
+    "<script>document.title = 'injected'</script><img src=x onerror=\"document.title='injected'\"></pre></textarea> "
     "{{ 7*7 }} \x1b[31mred\x1b[0m \x07 \u202egnp.exe\u2066 \u2028 'single' \"double\" `tick` &lt;b&gt; \u200f\u200e end"
 )
 
 
 class SampleSite:
-    """What the tests of a module share: the sample application, and a pipeline with many segments.
+    """The sample application with a pipeline of many segments; the tests of a module share it.
 
     open     let the run of `work` with this name finish
-    server   where it is served
+    server   the HTTP server of its dashboard
     """
 
     def __init__(self, folder: Path) -> None:
@@ -85,7 +85,7 @@ class SampleSite:
         return job.submit(started=str(self.folder / f"{name} began"), until=str(self.folder / name))
 
     def fill(self) -> None:
-        """Put something on every page."""
+        """Create data for every page."""
         hf = self.hf
         self.pipeline = self.submit("movie", scenes=24)
         build = {"package": "python", "fingerprint": "sha256:0123456789abcdef"}
@@ -119,7 +119,7 @@ class SampleSite:
             Decision(
                 slot_at=slot_at + timedelta(days=number),
                 state=kind,
-                reason="the run of the day before had not ended" if kind == "skipped" else None,
+                reason="the run of the previous day had not ended" if kind == "skipped" else None,
                 coalesced_at=slot_at + timedelta(days=number + 1) if kind == "coalesced" else None,
             )
             for number, kind in enumerate(kinds)

@@ -62,16 +62,16 @@ def test_a_schedule_shows_missed_and_skipped_slots_and_is_paused_with_a_note(vis
     assert "had not ended" in (strip.locator(".cell-skipped").get_attribute("title") or "")
     expect(strip.locator(".cell-upcoming")).to_have_count(5)
     page.get_by_role("button", name="Pause letters.daily").click()
-    page.get_by_role("dialog").get_by_label("Note").fill("the <b>ledger</b> is closed")
+    page.get_by_role("dialog").get_by_label("Note").fill("the <b>database</b> is read-only")
     page.get_by_role("dialog").get_by_role("button", name="Pause").click()
     expect(page.locator("main .state", has_text="paused")).to_be_visible()
-    expect(page.locator("main")).to_contain_text("the <b>ledger</b> is closed")
+    expect(page.locator("main")).to_contain_text("the <b>database</b> is read-only")
     page.get_by_role("button", name="Resume letters.daily").click()
     expect(page.locator("#flash")).to_contain_text("is resumed")
 
 
 def test_a_queue_is_paused_with_a_note_limited_and_resumed(visit: Visit, site: SampleSite) -> None:
-    site.hf.jobs["letters.echo"].using(queue="slow").submit(value="someone")
+    site.hf.jobs["letters.echo"].using(queue="slow").submit(value="1")
     page = visit("/queues")
     page.get_by_role("button", name="Pause queue slow").click()
     page.get_by_role("dialog").get_by_label("Note").fill("the provider is down")

@@ -13,19 +13,19 @@ from tests.contract.helpers.workers import register
 from tests.waiting import wait_for
 
 AXE = Path(__file__).parent / "vendor" / "axe.min.js"
-# What does not hang on colours is looked at once for each width.
-LOOKS: tuple[tuple[int, Literal["light", "dark"], bool], ...] = (
+# Viewport width, colour scheme, and whether to check all rules or only colour contrast.
+VIEWS: tuple[tuple[int, Literal["light", "dark"], bool], ...] = (
     (1440, "light", True),
     (1440, "dark", False),
     (390, "dark", True),
     (390, "light", False),
 )
 GRAVE = ("serious", "critical")
-TAKEN = "document.title === 'taken' || document.querySelector('main script, main img:not([src^=\"/\"])') !== null"
+INJECTED = "document.title === 'injected' || document.querySelector('main script, main img:not([src^=\"/\"])') !== null"
 
 
 def paths(site: SampleSite) -> list[str]:
-    """Every kind of page there is."""
+    """A path for every kind of page."""
     pages = ["/", "/runs?state=failed&error=November", "/pipelines", "/schedules", "/builds", "/keys"]
     pages += ["/queues", "/workers", "/schedules/letters.daily", f"/builds/{site.built.id}"]
     pages += [f"/pipelines/{site.pipeline.id}?stage=audio", "/runs/nothing-like-that"]
@@ -40,7 +40,7 @@ def test_no_page_has_a_serious_accessibility_fault(visits: Visits, site: SampleS
     for path in paths(site):
         page.goto(site.server.url + path)
         page.wait_for_selector("h1")
-        for width, scheme, everything in LOOKS:
+        for width, scheme, everything in VIEWS:
             page.set_viewport_size({"width": width, "height": 900})
             page.emulate_media(color_scheme=scheme)
             faults += [f"{path} {width} {scheme}: {fault}" for fault in _faults(page, everything=everything)]
@@ -58,7 +58,7 @@ def test_the_sign_in_page_has_no_serious_accessibility_fault(visit: Visit) -> No
 
 
 def _faults(page: Page, *, everything: bool) -> list[str]:
-    """What axe finds, of everything or of contrasts alone."""
+    """The serious faults that axe finds, with all its rules or only that for contrast."""
     if not page.evaluate("'axe' in window"):
         page.evaluate(AXE.read_text())
     rules: dict[str, Any] = {} if everything else {"runOnly": {"type": "rule", "values": ["color-contrast"]}}
@@ -82,7 +82,7 @@ def test_hostile_text_is_shown_as_text_on_every_page(visit: Visit, site: SampleS
     register(hf, "<script>\x1b[31m", host="<b>host</b>", queues=["<i>"], expires_at=hf.clock.now().replace(year=2100))
     wait_for(lambda: hf.get(run).snapshot.ended)
     page = visit(f"/runs/{run.id}")
-    expect(page.locator("#error")).to_contain_text("<script>document.title = 'taken'</script>")
+    expect(page.locator("#error")).to_contain_text("<script>document.title = 'injected'</script>")
     expect(page.locator("#error")).to_contain_text("\\x1b[31mred")
     expect(page.locator("#error .mark", has_text="\\u202e").first).to_be_visible()
     expect(page.locator("#log")).to_contain_text("<img src=x")
@@ -90,7 +90,7 @@ def test_hostile_text_is_shown_as_text_on_every_page(visit: Visit, site: SampleS
     for path in ("/", "/runs", "/queues", "/workers", "/keys", f"/runs?error={HOSTILE[:40]}", "/runs?tag=<b>%3D<i>"):
         page.goto(site.server.url + path)
         page.wait_for_selector("h1")
-        assert not page.evaluate(TAKEN), path
+        assert not page.evaluate(INJECTED), path
     expect(page.locator("main")).to_contain_text("No matching runs")
     page.goto(f"{site.server.url}/keys")
     expect(page.locator("main")).to_contain_text("\\u202e/<script>")

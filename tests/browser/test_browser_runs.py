@@ -61,8 +61,8 @@ def test_a_running_run_is_cancelled_and_run_again(visit: Visit, site: SampleSite
 
 
 def test_all_matching_runs_are_cancelled_after_their_count_was_shown(visit: Visit, site: SampleSite) -> None:
-    site.hf.jobs["letters.echo"].using(queue="nobody").submit_many([{"value": f"nobody-{n}"} for n in range(7)])
-    page = visit("/runs?state=queued&job=letters.echo&queue=nobody")
+    site.hf.jobs["letters.echo"].using(queue="unserved").submit_many([{"value": f"value-{n}"} for n in range(7)])
+    page = visit("/runs?state=queued&job=letters.echo&queue=unserved")
     expect(page.locator("#runs-rows tr")).to_have_count(7)
     page.get_by_role("button", name="Cancel all…").click()
     dialog = page.get_by_role("dialog")
@@ -70,7 +70,7 @@ def test_all_matching_runs_are_cancelled_after_their_count_was_shown(visit: Visi
     dialog.get_by_role("button", name="Cancel runs").click()
 
     expect(state_of(page)).to_have_text("succeeded")
-    assert site.hf.count(RunFilter(job="letters.echo", queue="nobody", state="cancelled")).number == 7
+    assert site.hf.count(RunFilter(job="letters.echo", queue="unserved", state="cancelled")).number == 7
 
 
 def test_the_row_under_the_mouse_stays_where_it_is(visit: Visit, site: SampleSite) -> None:
@@ -94,7 +94,7 @@ def test_the_row_under_the_mouse_stays_where_it_is(visit: Visit, site: SampleSit
 
 
 def test_a_page_says_when_its_server_is_gone(visits: Visits, site: SampleSite) -> None:
-    visits.expected = ("ERR_", "Failed to load resource", "htmx:")  # a request may have been under way
+    visits.expected = ("ERR_", "Failed to load resource", "htmx:")  # a request may be in progress when the server stops
     with serving(site.hf) as other:
         page = visits.page("/queues", token=None)
         page.goto(f"{other.url}/queues?token={other.token}")

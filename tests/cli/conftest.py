@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from tests import python_process
+from tests.python_process import PythonProcess
 
 from holdfast.cli import main
 
@@ -64,20 +66,16 @@ class Shell:
         (folder / "app.py").write_text(APP)
 
     def __call__(self, *arguments: str | bytes, **environment: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
+        return python_process.run(
             [sys.executable, "-m", "holdfast", *arguments],
             cwd=self.folder,
             env=self.environment | environment,
-            capture_output=True,
-            text=True,
-            stdin=subprocess.DEVNULL,
             timeout=120,
-            check=False,
         )
 
     def start(self, *arguments: str, files: Sequence[int] = (), **environment: str) -> subprocess.Popen[str]:
         """Start the command and leave it running, with these open files; `close` kills it at the end of the test."""
-        process = subprocess.Popen(
+        process = PythonProcess(
             [sys.executable, "-m", "holdfast", *arguments],
             cwd=self.folder,
             env=self.environment | environment,

@@ -178,7 +178,7 @@ def values(query: Query) -> dict[str, object]:
         "run_id": LEASED,
         "depends_on": READY,
         "key": "hot",
-        "reason": "enough",
+        "reason": "no longer needed",
         "state": None,
         "tag": None,
         "job": None,

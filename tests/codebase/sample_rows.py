@@ -96,7 +96,7 @@ FILL: list[tuple[int, int, str]] = [
     (1, 20_000, "insert into holdfast_rates select {id}, 0, 1, {then}"),
     (1, 20_000, "insert into holdfast_rates select {id}, 1, 1, {now}"),
     (1, 20_000, "insert into holdfast_slots {slot} select 'work', {then}, 'missed', null, 0, {now}, 'w1'"),
-    # Slots that ran, slots whose runs have a lease, and one whose run waits for its children.
+    # Slots whose runs have ended, slots whose runs have a lease, and one whose run waits.
     (201_201, 301_200, "insert into holdfast_slots {slot} select 'feeds', {then}, 'claimed', {id}, 0, {then}, 'w1'"),
     (201_151, 201_155, "insert into holdfast_slots {slot} select 'feeds', {then}, 'claimed', {id}, 0, {then}, 'w1'"),
     (201_151, 201_155, "insert into holdfast_key_locks select 'schedule:feeds', {n}, {id}"),

@@ -21,7 +21,7 @@ NOW = datetime(2026, 6, 3, tzinfo=UTC)
 FINISHED = 60_000
 READY, WAITING = 6_000, 10_500
 
-# One in five failed, one in fifty timed out; they ended in the order of their numbers, four in each instant.
+# Every fifth run failed and every fiftieth timed out. They ended in the order of their numbers, four per second.
 FILL = (
     (
         FINISHED + READY + WAITING,
@@ -77,8 +77,8 @@ SQLITE = {
 }
 NOTHING = '{"counts":{"3":1},"seconds":1.0}'
 
-QUESTIONS: dict[str, tuple[Callable[[Holdfast], Any], int]] = {
-    # And the most rows that it may read, of tables and indexes together.
+# Each report, with the maximum number of rows that it may read from tables and indexes together.
+REPORTS: dict[str, tuple[Callable[[Holdfast], Any], int]] = {
     "overview": (lambda hf: hf.statistics.overview(), 30_000),
     "series": (lambda hf: hf.statistics.series(timedelta(hours=5)), 1_000),
     "series of a day": (lambda hf: hf.statistics.series(timedelta(days=1), job="job1"), 15_000),
@@ -129,7 +129,7 @@ def on_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Holdfast]:
 
 
 def rows_read(url: str) -> int:
-    """All rows that were ever read from a table as a whole, or from an index."""
+    """The number of rows read from this database so far, by sequential scans and from indexes."""
     with psycopg.connect(url, autocommit=True) as connection:
         row = connection.execute(
             "select (select sum(seq_tup_read) from pg_stat_user_tables) "
@@ -139,28 +139,28 @@ def rows_read(url: str) -> int:
     return int(row[0])
 
 
-@pytest.mark.parametrize("which", QUESTIONS)
+@pytest.mark.parametrize("which", REPORTS)
 def test_a_report_on_postgres_reads_a_bounded_number_of_rows(on_postgres: Holdfast, which: str) -> None:
-    """Asked so often that a prepared statement may be planned for any values."""
-    ask, most = QUESTIONS[which]
+    """Runs each report several times, so that PostgreSQL may choose a generic plan for its prepared statement."""
+    report, most = REPORTS[which]
     url, times = on_postgres.settings.url, 8
 
-    def told() -> int:
+    def rows_so_far() -> int:
         on_postgres.read(lambda tx: tx.execute_ddl("select pg_stat_force_next_flush()"))
         return rows_read(url)
 
-    before = told()
+    before = rows_so_far()
     for _ in range(times):
-        assert ask(on_postgres)
-    read = (told() - before) / times
+        assert report(on_postgres)
+    read = (rows_so_far() - before) / times
     assert 0 < read <= most
 
 
-@pytest.mark.parametrize("which", QUESTIONS)
+@pytest.mark.parametrize("which", REPORTS)
 def test_a_report_on_sqlite_takes_a_bounded_number_of_steps(on_sqlite: Holdfast, which: str) -> None:
-    """Steps of its virtual machine: some 30 for each row that is read."""
-    ask, most = QUESTIONS[which]
-    assert ask(on_sqlite)
+    """Counts the steps of SQLite's virtual machine: about 30 for each row that is read."""
+    report, most = REPORTS[which]
+    assert report(on_sqlite)
     steps = 0
 
     def counted() -> int:
@@ -173,7 +173,7 @@ def test_a_report_on_sqlite_takes_a_bounded_number_of_steps(on_sqlite: Holdfast,
         for connection in connections:
             connection.set_progress_handler(counted, 1000)
             stack.callback(connection.set_progress_handler, None, 0)
-        assert ask(on_sqlite)
+        assert report(on_sqlite)
     assert 0 < steps <= 30 * most
 
 

@@ -1,4 +1,4 @@
-"""Every promise has a proof or the word 'open', and the generated page of proofs is up to date."""
+"""Every promise is proved by a test or marked 'open', and the generated page of proofs is up to date."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PAGE = {promise.number: promise for promise in contracts.promises(TEXT)}
 
 @cache
 def proofs() -> Any:
-    """Read when a test wants them, not by each process that collects the tests."""
+    """Cached, and not a constant: processes that only collect the tests do not need it."""
     return contracts.proofs()
 
 
@@ -44,19 +44,19 @@ def test_the_page_has_every_number_once_in_order() -> None:
 def test_every_promise_has_a_proof_or_is_marked_open(number: str) -> None:
     promise = PAGE[number]
     proved = {proof.test for proof in proofs() if proof.number == number}
-    assert len(promise.words) > 20, "a promise needs words"
+    assert len(promise.words) > 20, "the promise has no text"
     assert proved or promise.open, f"{number} has neither a test nor the word 'open'"
     if not proved:
-        assert promise.open.startswith("open: "), f"{number} has no test: say 'open: ' and what will prove it"
+        assert promise.open.startswith("open: "), f"{number} has no test: write 'open: ' and how it will be proved"
     elif promise.open:
         assert promise.open.startswith("open in part: "), (
-            f"{number} has tests: say 'open in part: ' and what is missing"
+            f"{number} has tests: write 'open in part: ' and what is missing"
         )
 
 
 def test_a_test_names_only_existing_promises() -> None:
-    strangers = {f"{proof.file} {proof.test}: {proof.number}" for proof in proofs() if proof.number not in PAGE}
-    assert strangers == set()
+    unknown = {f"{proof.file} {proof.test}: {proof.number}" for proof in proofs() if proof.number not in PAGE}
+    assert unknown == set()
 
 
 def test_the_pages_are_up_to_date_with_the_markers_of_the_tests() -> None:

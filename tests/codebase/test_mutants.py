@@ -1,4 +1,4 @@
-"""The catalogue of mutants fits the code: every promise has one, and each can be applied."""
+"""The list of mutants fits the code: every promise has at least one, and each can be applied."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_mutant_of_a_statement_changes_only_that_statement() -> None:
         "-- name: one\na\n\n-- name: one (sqlite)\nb\n\n-- name: two\na\n"
     )
     assert Break("P1", "x.sql", "a", "b", statement="two").broken(text).endswith("-- name: two\nb\n")
-    with pytest.raises(ValueError, match="no such statement"):
+    with pytest.raises(ValueError, match="no statement of this name"):
         Break("P1", "x.sql", "a", "b", statement="two (sqlite)").broken(text)
 
 

@@ -18,13 +18,13 @@ from holdfast import Count, Holdfast, RunFilter
 from holdfast.operate.search import BUDGET, search_runs
 from holdfast.store.queries import sources
 
-# Tables that grow without end, or with what waits. Leases and workers are few by nature: as many as run now.
+# Tables that grow over time or with the number of waiting runs. There are few leases and workers at any time.
 LARGE = {"runs", "ready", "waits", "outcomes", "key_locks", "dependencies"}
 LARGE |= {"events", "steps", "artifacts", "unique_runs", "builds", "slots", "rates"}
-# A look at the first row of a table is a scan by name only.
+# Statements that read only the first row of a table, although the plan says that they scan it.
 FIRST_ROW = {"pulse": {"dependencies"}, "count_states": {"waits", "ready"}}
-FIRST_ROW |= {"find_change_markers": {"runs", "events"}}  # the last one of an index
-# Indexes that hold only what is to be looked at: to go through one of these is the point of it.
+FIRST_ROW |= {"find_change_markers": {"runs", "events"}}  # these read only the last entry of an index
+# Partial indexes that contain only the rows to process; a scan of a complete one is intended.
 SHORT_INDEXES = {
     "ix_waits_unchecked",
     "ix_waits_due",
@@ -33,7 +33,7 @@ SHORT_INDEXES = {
     "ix_runs_pipelines",
 }
 SHORT_INDEXES |= {"ix_runs_depends_on", "ix_events_operator", "ix_waits_slots"}
-# Whoever sorts these has read more than it was asked for.
+# Statements that must not sort; a plan that sorts has read more rows than needed.
 UNSORTED = ("take_ready", "find_due", "find_unchecked", "find_open_key_locks", "find_turns")
 
 
@@ -86,7 +86,7 @@ def on_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Holdfast]:
 
 
 def explain(hf: Holdfast, name: str, how: str) -> list[tuple[Any, ...]]:
-    """The plan of a statement, with values as they come; nothing is executed."""
+    """The plan of a statement with realistic values. With `analyze` in `how`, it is also executed."""
     with hf.store.transaction() as tx:
         query = hf.store.queries[name]
         bound = query.bind(tx._bound(query, values(query)))
@@ -100,8 +100,8 @@ def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield from nodes(child)
 
 
-def judge(name: str, plan: dict[str, Any]) -> list[str]:
-    """What is wrong with a plan of PostgreSQL."""
+def problems_of(name: str, plan: dict[str, Any]) -> list[str]:
+    """Return the problems of a PostgreSQL plan."""
     wrong = []
     for node in nodes(plan):
         table = str(node.get("Relation Name", "")).removeprefix("holdfast_")
@@ -123,11 +123,11 @@ def judge(name: str, plan: dict[str, Any]) -> list[str]:
 @pytest.mark.parametrize("name", HOT)
 def test_postgres_uses_an_index(on_postgres: Holdfast, name: str) -> None:
     [[[found]]] = explain(on_postgres, name, "explain (format json)")
-    assert judge(name, found["Plan"]) == [], found
+    assert problems_of(name, found["Plan"]) == [], found
 
 
-def test_giving_a_turn_reads_few_rows_of_a_key_with_thousands_of_waiting_runs(on_postgres: Holdfast) -> None:
-    """30,000 wait for `hot`. An estimate would not tell: it is the rows that were really read that count."""
+def test_finding_the_next_run_of_a_key_reads_few_rows_even_if_thousands_wait(on_postgres: Holdfast) -> None:
+    """30,000 runs wait for the key `hot`. The actual numbers of rows are checked, because estimates may be wrong."""
     [[[found]]] = explain(on_postgres, "find_turns", "explain (analyze, format json)")
     read = [node["Actual Rows"] for node in nodes(found["Plan"]) if node.get("Relation Name") == "holdfast_waits"]
     assert read
@@ -136,31 +136,31 @@ def test_giving_a_turn_reads_few_rows_of_a_key_with_thousands_of_waiting_runs(on
 
 @pytest.mark.parametrize("name", [name for name in HOT if ":limit" not in sources("postgres")[name]])
 def test_postgres_uses_an_index_in_generic_plans(on_postgres: Holdfast, name: str) -> None:
-    """A prepared statement may be planned for any values; that plan must do too.
+    """PostgreSQL may choose a generic plan for a prepared statement, so that plan must use an index, too.
 
-    With an unknown limit that plan would cost far more than one for the limit as it is, so it is never taken.
+    Statements with a limit are left out: with an unknown limit the generic plan costs far more, so it is never chosen.
     """
     query = on_postgres.store.queries.styled("dollar")[name]
     with psycopg.connect(on_postgres.settings.url, autocommit=True) as connection:
         row = connection.execute(f"explain (generic_plan, format json) {query.text}").fetchone()
     assert row is not None
-    assert judge(name, row[0][0]["Plan"]) == [], row[0]
+    assert problems_of(name, row[0][0]["Plan"]) == [], row[0]
 
 
 @pytest.mark.parametrize("name", HOT)
 def test_sqlite_uses_an_index(on_sqlite: Holdfast, name: str) -> None:
     steps = [str(row[3]) for row in explain(on_sqlite, name, "explain query plan")]
-    assert judge_steps(name, on_sqlite.store.queries[name].text, steps) == [], steps
+    assert problems_of_steps(name, on_sqlite.store.queries[name].text, steps) == [], steps
 
 
-def judge_steps(name: str, text: str, steps: list[str]) -> list[str]:
-    """What is wrong with the way that SQLite goes."""
+def problems_of_steps(name: str, text: str, steps: list[str]) -> list[str]:
+    """Return the problems of a SQLite plan."""
     aliases = dict(re.findall(r"holdfast_(\w+) as (\w+)", text))
     by_alias = {alias: table for table, alias in aliases.items()}
     wrong = []
     for step in steps:
         if step.startswith("MATERIALIZE holdfast_run_view"):
-            wrong.append(step)  # the view of all runs, read through before anything else
+            wrong.append(step)  # all runs are read first, to build the view
         if scan := re.match(r"SCAN (\w+)(?: USING (?:COVERING )?INDEX holdfast_(\w+))?", step):
             table = by_alias.get(scan[1], scan[1].removeprefix("holdfast_"))
             if table in LARGE - FIRST_ROW.get(name, set()) and scan[2] not in SHORT_INDEXES:
@@ -170,7 +170,7 @@ def judge_steps(name: str, text: str, steps: list[str]) -> list[str]:
     return wrong
 
 
-# Searches: one statement that reads from the place that the filter says, and at most so much of it.
+# Searches: one statement reads from the place that the filter selects, up to a maximum number of rows.
 
 
 SEARCHES = {
@@ -180,23 +180,23 @@ SEARCHES = {
     "runs": RunFilter(),
     "job": RunFilter(job="work"),
     "parent": RunFilter(parent=run_id(400_001)),
-    "in vain": RunFilter(state="succeeded", queue="nowhere"),
+    "no match": RunFilter(state="succeeded", queue="nowhere"),
     "error": RunFilter(error="nothing"),
     "argument": RunFilter(job="work", args={"a.b": "c"}),
     "time": RunFilter(since=NOW - timedelta(days=900), until=NOW),
 }
 
 
-class Asked:
-    """A transaction that only notes what it was asked."""
+class RecordingTransaction:
+    """A transaction that only records the statement and its parameters."""
 
     def all(self, name: str, /, **given: object) -> list[Any]:
         self.name, self.given = name, given
         return []
 
 
-def asked(wanted: RunFilter, *, budget: int, limit: int) -> dict[str, object]:
-    tx: Any = Asked()
+def recorded_parameters(wanted: RunFilter, *, budget: int, limit: int) -> dict[str, object]:
+    tx: Any = RecordingTransaction()
     search_runs(tx, wanted, limit=50)
     return {**tx.given, "budget": budget, "limit": limit}
 
@@ -206,10 +206,10 @@ def asked(wanted: RunFilter, *, budget: int, limit: int) -> dict[str, object]:
 def test_a_search_on_postgres_reads_a_bounded_number_of_rows(
     on_postgres: Holdfast, which: str, budget: int, limit: int
 ) -> None:
-    """Of its place at most the budget, and each of these runs once: counted, not estimated. It reads as pages do."""
+    """Reads at most `budget` rows of its place, and each of these runs once. The actual rows are counted."""
     query = on_postgres.store.queries["find_matching"]
     with on_postgres.store.reading() as tx:
-        bound = query.bind(tx._bound(query, asked(SEARCHES[which], budget=budget, limit=limit)))
+        bound = query.bind(tx._bound(query, recorded_parameters(SEARCHES[which], budget=budget, limit=limit)))
         [[[found]]] = tx._session.execute(f"explain (analyze, format json) {query.text}", bound)[0]
     read: Counter[str] = Counter()
     for node in nodes(found["Plan"]):
@@ -224,7 +224,7 @@ def test_a_search_on_postgres_reads_a_bounded_number_of_rows(
 def test_a_search_on_sqlite_reads_a_bounded_number_of_rows(
     on_sqlite: Holdfast, which: str, budget: int, limit: int
 ) -> None:
-    """SQLite counts its own steps: about a hundred a row that is looked at; history would take tens of millions."""
+    """Counts SQLite's steps: about 100 for each row that is read. Reading all rows would take tens of millions."""
     query = on_sqlite.store.queries["find_matching"]
     steps = 0
 
@@ -234,7 +234,7 @@ def test_a_search_on_sqlite_reads_a_bounded_number_of_rows(
         return 0
 
     with on_sqlite.store.reading() as tx:
-        bound = query.bind(tx._bound(query, asked(SEARCHES[which], budget=budget, limit=limit)))
+        bound = query.bind(tx._bound(query, recorded_parameters(SEARCHES[which], budget=budget, limit=limit)))
         connection = tx._session._execute.__self__  # type: ignore[attr-defined]
         connection.set_progress_handler(counted, 1000)
         try:
@@ -251,7 +251,7 @@ SLOTS = {
     "a slot": ("job_name = 'feeds' and scheduled_for = '{at}'", 1),
     "a run": (f"run_id = '{run_id(250_000)}'", 1),
 }
-"""Conditions on the view of slots, and how many of 100,000 slots fulfil each."""
+"""Conditions on the view of slots, and how many of about 100,000 slots match each."""
 
 
 @pytest.mark.contract("J4")
@@ -263,7 +263,7 @@ def test_the_slot_view_on_postgres_reads_only_the_requested_rows(on_postgres: Ho
         row = connection.execute(f"explain (analyze, format json) {text}").fetchone()
     assert row is not None
     plan = row[0][0]["Plan"]
-    assert judge("slots", plan) == [], plan
+    assert problems_of("slots", plan) == [], plan
     assert plan["Actual Rows"] == expected
     assert sum(_read(node) for node in nodes(plan) if "slots" in node.get("Relation Name", "")) < 200, plan
 
@@ -273,7 +273,7 @@ def test_slots_that_have_not_started_are_found_without_reading_the_others(
     on_postgres: Holdfast, on_sqlite: Holdfast
 ) -> None:
     [[[found]]] = explain(on_postgres, "find_queued_slots", "explain (analyze, format json)")
-    assert judge("find_queued_slots", found["Plan"]) == [], found
+    assert problems_of("find_queued_slots", found["Plan"]) == [], found
     rows, steps = counting(on_sqlite, on_sqlite.store.queries["find_queued_slots"].text)
     assert (len(rows), steps < 5000) == (1, True), steps
 
@@ -286,7 +286,7 @@ def _read(node: dict[str, Any]) -> float:
 @pytest.mark.contract("J4")
 @pytest.mark.parametrize("which", SLOTS)
 def test_the_slot_view_on_sqlite_reads_only_the_requested_rows(on_sqlite: Holdfast, which: str) -> None:
-    """Its plan names every branch of the view, also those whose constant rules them out: what counts is the steps."""
+    """Counts steps, because the plan names every branch of the view, even if a constant excludes it."""
     condition, expected = SLOTS[which]
     text = f"select * from holdfast_slot_view where {condition}".format(at="2026-06-03 21:26:40.000000")
     rows, steps = counting(on_sqlite, text.replace("+00:00", ".000000"))
@@ -294,7 +294,7 @@ def test_the_slot_view_on_sqlite_reads_only_the_requested_rows(on_sqlite: Holdfa
 
 
 def counting(hf: Holdfast, text: str) -> tuple[Sequence[Any], int]:
-    """The rows, and how many steps SQLite took for them."""
+    """Execute a query on SQLite; return its rows and the number of steps."""
     steps = 0
 
     def counted() -> int:
@@ -317,24 +317,24 @@ def test_a_page_of_a_long_history_uses_the_tested_plan(on_postgres: Holdfast, on
         page = hf.search(RunFilter(state="succeeded"), limit=50)
         assert [run.id for run in page.items] == [run_id(number) for number in range(301_200, 301_150, -1)]
         assert page.searched == 50
-        vain = hf.search(RunFilter(state="succeeded", queue="nowhere"))
-        assert (vain.items, vain.searched, vain.next is not None) == ((), BUDGET, True)
+        none = hf.search(RunFilter(state="succeeded", queue="nowhere"))
+        assert (none.items, none.searched, none.next is not None) == ((), BUDGET, True)
         assert hf.counts()["succeeded"] == Count(10_000, True)
 
 
 def test_a_plan_without_its_index_is_detected(on_postgres: Holdfast, on_sqlite: Holdfast) -> None:
-    """The judges can say no: the same statements with their way barred."""
+    """The checks above can fail: here they find a plan without its index, and a scan of a table."""
     with psycopg.connect(on_postgres.settings.url) as connection:
         connection.execute("drop index holdfast_ix_ready_order")
         query = on_postgres.store.queries.styled("dollar")["pulse"]
         row = connection.execute(f"explain (generic_plan, format json) {query.text}").fetchone()
         connection.rollback()
     assert row is not None
-    assert judge("pulse", row[0][0]["Plan"]) != []
+    assert problems_of("pulse", row[0][0]["Plan"]) != []
     with on_sqlite.store.reading() as tx:
         text = "select * from holdfast_waits as w where w.reason = 'x'"
         rows, _, _ = tx._session.execute(f"explain query plan {text}", None)
-    assert judge_steps("a slow one", text, [str(row[3]) for row in rows]) == ["SCAN w"]
+    assert problems_of_steps("a slow one", text, [str(row[3]) for row in rows]) == ["SCAN w"]
 
 
 def test_postgres_claims_by_the_index_even_without_analyze(postgres_url: str) -> None:

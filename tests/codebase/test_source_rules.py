@@ -1,4 +1,4 @@
-"""Rules for the source of the engine that ruff cannot check."""
+"""Rules for the engine's source code that ruff can't check."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_every_public_name_has_a_docstring(name: str) -> None:
     if isinstance(found, str):
         return  # the version
     assert found.__doc__, f"{name} has no docstring"
-    assert not found.__doc__.startswith(f"{bare}("), f"{name} has only the docstring that dataclass makes"
+    assert not found.__doc__.startswith(f"{bare}("), f"{name} has only the docstring that dataclass generates"
     undocumented = [
         f"{name}.{method}"
         for method, value in vars(found).items()

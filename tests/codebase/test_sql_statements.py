@@ -1,4 +1,4 @@
-"""SQL: every statement has a name, a use, and the same parameters in every dialect."""
+"""SQL: every statement has a name, is used, and has the same parameters in every dialect."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ALLOWED = {("store/migrate.py", "create schema ")}
 
 
 class Use(NamedTuple):
-    """A call of tx.run, tx.put, tx.all or tx.one; `given` is None where arguments are unpacked."""
+    """A call of tx.run, tx.put, tx.all or tx.one; `given` is None if its arguments are unpacked."""
 
     name: str
     given: frozenset[str] | None
@@ -94,7 +94,7 @@ def test_each_text_is_one_statement_in_lower_case() -> None:
 
 
 def test_sqlite_returns_plain_columns() -> None:
-    """SQLite 3.40 evaluates some expressions in `returning` wrongly: `started_at is not null` was 1 for NULL."""
+    """SQLite 3.40 evaluates some expressions in `returning` wrongly: `started_at is not null` is 1 for NULL."""
     wrong = []
     for name, query in bare("sqlite").items():
         _, returning, columns = query.text.partition("returning")
@@ -104,13 +104,13 @@ def test_sqlite_returns_plain_columns() -> None:
 
 
 def test_no_dialect_repeats_the_text_of_another() -> None:
-    said = Counter(
+    texts = Counter(
         (one.name, dialect, " ".join(expand(bare_text(one), dialect).split()))
         for one in statements()
         for dialect in DIALECTS
         if dialect in (one.dialects or DIALECTS)
     )
-    assert [name for (name, _, _), times in said.items() if times > 1] == []
+    assert [name for (name, _, _), times in texts.items() if times > 1] == []
 
 
 def test_no_common_text_is_replaced_by_every_dialect() -> None:
@@ -138,8 +138,8 @@ def test_migrations_are_numbered_without_a_gap(dialect: str) -> None:
         ("sqlserver", {"events.tx", "leases.locked", "retention_gate.outcome", "runs.key_submitted", "runs.locked"}),
     ],
 )
-def test_every_dialect_makes_the_same_tables_and_columns(dialect: str, own: set[str]) -> None:
-    """Except for columns that its locks or its order of events need."""
+def test_every_dialect_has_the_same_tables_and_columns(dialect: str, own: set[str]) -> None:
+    """Except for columns that the locks or the event order of a dialect need."""
     assert columns(dialect) - columns("sqlite") == own
     assert columns("sqlite") - columns(dialect) == set()
 
@@ -188,7 +188,7 @@ def test_sql_in_python_strings_is_detected(text: str) -> None:
 
 
 def _texts_in(path: Path) -> Iterator[tuple[int, str]]:
-    """String literals that are not docstrings; of an f-string, each constant part."""
+    """String literals that are not docstrings, and the constant parts of f-strings."""
     tree = ast.parse(path.read_text("utf-8"))
     docstrings = {
         id(node.body[0].value)

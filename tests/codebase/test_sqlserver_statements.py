@@ -1,4 +1,4 @@
-"""T-SQL: each text parses as one statement of the kind that its name says."""
+"""T-SQL: each text parses as one statement of the kind that its name announces."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ KINDS = {
     "delete": ("close_retention_gate", "delete_", "take_ready", "take_oldest_ready"),
     "create_table": ("create_",),
 }
-# These write the rows that they find as they are: only so are they held still where a lock hint means nothing.
+# Updates that are named like selects: they write rows unchanged to lock them where a lock hint has no effect.
 LOCKING = dict.fromkeys(
     ("find_all_leases", "find_due", "find_expansions", "find_expired", "find_open_key_locks"), "update"
 )
 LOCKING |= {"find_root": "with_compound", "lock_run": "select"}
-LOCKING |= dict.fromkeys(("count_ready", "list_keys"), "with_compound")  # and these lock nothing
+LOCKING |= dict.fromkeys(("count_ready", "list_keys"), "with_compound")  # these lock nothing
 
 FORBIDDEN = {
     "merge": r"\bmerge\b",
@@ -87,8 +87,8 @@ def test_every_statement_of_a_migration_parses() -> None:
 def test_no_statement_uses_a_forbidden_form() -> None:
     texts = {name: statement(name).replace(":limit", "") for name in sources("sqlserver")}
     texts |= {f"migration {number}": "\n".join(parts) for number, parts in migrate.migrations("sqlserver", "").items()}
-    said = [(name, what) for name, text in texts.items() for what, sign in FORBIDDEN.items() if re.search(sign, text)]
-    assert said == []
+    found = [(name, what) for name, text in texts.items() for what, sign in FORBIDDEN.items() if re.search(sign, text)]
+    assert found == []
 
 
 def test_no_table_is_created_with_an_index_inside() -> None:
@@ -103,8 +103,8 @@ def test_no_table_is_created_with_an_index_inside() -> None:
 
 
 def test_values_from_json_are_compared_with_our_collation() -> None:
-    """It has the database's, our columns have a binary one: unsaid, the comparison is an error."""
-    unsaid = []
+    """Values from JSON have the database's collation, but our columns a binary one; comparing them needs `collate`."""
+    missing = []
     for name in sources("sqlserver"):
         text = re.sub(r"\bset\b.*?\b(?=output|from|where)", "", statement(name), flags=re.DOTALL)
         for columns, alias in OPENED.findall(text):
@@ -114,8 +114,8 @@ def test_values_from_json_are_compared_with_our_collation() -> None:
                     rf"([=<>]\s*{value}(?! collate)|{value}\s*[=<>]|\b(distinct|in \(select)\s+{value}(?! collate))"
                 )
                 if re.search(compared, text):
-                    unsaid.append((name, f"{alias}.{column}"))
-    assert unsaid == []
+                    missing.append((name, f"{alias}.{column}"))
+    assert missing == []
 
 
 def test_the_driver_gets_one_value_for_each_question_mark() -> None:
@@ -129,12 +129,12 @@ def kind_of(name: str) -> str:
     if name in LOCKING:
         return LOCKING[name]
     found = [kind for kind, beginnings in KINDS.items() if name.startswith(beginnings)]
-    assert found, f"of what kind is {name}?"
+    assert found, f"add the beginning of {name} to KINDS"
     return found[0]
 
 
 def parsed(text: str) -> list[str]:
-    """The kinds of the statements in a text, or what could not be understood."""
+    """The kinds of the statements in a text, or the parser's errors."""
     result = linter().parse_string(text)
     faults = [violation.desc() for violation in result.violations]
     if result.tree is None or faults:

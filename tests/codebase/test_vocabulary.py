@@ -1,4 +1,4 @@
-"""The vocabulary: names and words that the glossary has replaced don't come back."""
+"""Names and words that the glossary has replaced are no longer used."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from holdfast.cli.main import main
 ROOT = Path(__file__).parent.parent.parent
 FOLDERS = ("src", "apps", "system", "examples", "docs", "tests", "bench", "packages", "scripts", ".github")
 SUFFIXES = {".py", ".md", ".sql", ".html", ".js", ".ts", ".css", ".toml", ".sh"}
-# Code of others, and what programs leave behind.
+# Third-party code and generated files.
 SKIPPED_FOLDERS = {"vendor", "node_modules", "__pycache__", "build", "dist"}
 
-# Old names that can't be anything else, wherever they are written.
+# Old names that have no other meaning, so they must not occur anywhere.
 NAMES = (
     "hand_back handed_back HandBack put_off TryLater WaitFor Doorman Chronicle Retainer Tallier Sampler Timetable "
     "QueueFigures PassExists PassNotFound UnknownNeed DepotUnavailable "
@@ -37,7 +37,7 @@ NAMES = (
     "holdfast_log_level holdfast_max_requests holdfast_metrics_open"
 )
 
-# Old words, with the word to use instead. They count inside names too: `_depot`, `for_wish_at`.
+# Old words, with the word to use instead. They are also found as parts of names: `_depot`, `for_wish_at`.
 WORDS = {
     r"dossiers?": "run details",
     r"depots?": "artifact store",
@@ -53,7 +53,7 @@ WORDS = {
     r"put(s|ting)?[ -]off": "snooze",
 }
 
-# Old ways to call something; alone, their words are ordinary English.
+# Old calls. Their words alone are ordinary English.
 CALLS = (
     r"\b(hf|client)\.(story|news|marks|signs|list_runs|beginning|recorded|operations|retain|passes)\b",
     r"\b(ctx|run|snapshot)\.(needed|tries|story|because)\b",
@@ -63,7 +63,7 @@ CALLS = (
     r"\b(because|audit|solo)=",
 )
 
-# Ordinary English words that were names of the interface.
+# Ordinary English words that used to be names in the public interface.
 SETTINGS = "tick retain retain_failed solo prefix migrate token log_level max_requests metrics_open"
 COMMANDS = "retain passes story dossier checkup --because --every --audit"
 SEGMENTS = "passes operations samples dossier story news depot wishes"  # of a route
@@ -80,7 +80,7 @@ MEMBERS = (
 PARAMETERS = "because counts max_runtime audit steps retain solo"
 
 EXCEPTIONS = {
-    "apps/dailybrief/tests/test_dailybrief_clustering.py": {"seats"},  # of a parliament, in a headline
+    "apps/dailybrief/tests/test_dailybrief_clustering.py": {"seats"},  # seats in a parliament, in a headline
 }
 STABLE = {"capacity_without_run", "run_without_capacity"}  # codes of `holdfast verify` that scripts may compare
 
@@ -101,7 +101,7 @@ def texts() -> dict[str, str]:
 
 
 def occurrences(pattern: str, *, flags: int = 0) -> list[str]:
-    """Each match as `file:line word`, except the justified ones."""
+    """Each match as `file:line word`, without the allowed exceptions."""
     found = []
     for path, text in texts().items():
         for match in re.finditer(pattern, text, flags):
@@ -111,7 +111,7 @@ def occurrences(pattern: str, *, flags: int = 0) -> list[str]:
 
 
 def around(text: str, match: re.Match[str]) -> str:
-    """The whole name that a match is part of."""
+    """The complete name that contains a match."""
     before, after = re.search(r"\w*$", text[: match.start()]), re.match(r"\w*", text[match.end() :])
     return f"{before[0] if before else ''}{match[0]}{after[0] if after else ''}"
 
@@ -121,7 +121,7 @@ def listed(advice: str, found: list[str]) -> str:
 
 
 def test_no_old_name_is_used() -> None:
-    # Variables of the environment are in capitals, or not.
+    # The same names in capitals are environment variables.
     names = "|".join(f"(?i:{name})" if name.startswith("holdfast_") else name for name in NAMES.split())
     found = occurrences(rf"(?<!\w)({names})(?!\w)")
     assert not found, listed("these names were replaced; see docs/glossary.md", found)

@@ -33,7 +33,7 @@ def blob_storage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Azurite]:
 
 @pytest.fixture(params=["folder", "blobs"])
 def artifact_location(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Where artifacts are kept: the setting."""
+    """The setting `artifacts`: a folder or a blob container."""
     if request.param == "folder":
         return str(tmp_path / "artifacts")
     for name, value in request.getfixturevalue("blob_storage").variables.items():
@@ -43,7 +43,7 @@ def artifact_location(request: pytest.FixtureRequest, tmp_path: Path, monkeypatc
 
 @pytest.fixture
 def artifact_hf(url: str, clock: FakeClock, artifact_location: str) -> Iterator[Holdfast]:
-    """An engine on each kind of database with each kind of artifact store."""
+    """A Holdfast on each kind of database with each kind of artifact store."""
     with Holdfast(
         url, clock=clock, ids=Ids(seed=1), artifacts=artifact_location, max_artifact_bytes=3_000_000
     ) as engine:

@@ -1,4 +1,4 @@
-"""The pages of the project, their code blocks, tables and links."""
+"""The Markdown pages of the project, with functions that find their code blocks, tables and links."""
 
 from __future__ import annotations
 

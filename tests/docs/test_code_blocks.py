@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import click
 import pytest
+from tests import python_process
 from tests.docs.pages import EXAMPLES, PAGES, ROOT, blocks, script
 
 from holdfast.cli.main import main
 
 
 def run(file: Path, folder: Path, *arguments: str) -> str:
-    done = subprocess.run(
+    done = python_process.run(
         [sys.executable, "-W", "error", file, *arguments],
         cwd=folder,
-        capture_output=True,
-        text=True,
         timeout=120,
-        stdin=subprocess.DEVNULL,
-        check=False,
     )
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
     return done.stdout
@@ -79,7 +75,7 @@ def test_every_command_line_on_a_page_is_valid(page: Path) -> None:
         assert set(re.findall(r"(?<=\s)--?[a-z][a-z-]*", " ".join(["", *words]))) <= known, line
 
 
-def test_the_example_that_joins_a_transaction_leaves_only_the_committed_run(tmp_path: Path) -> None:
+def test_the_example_with_a_caller_transaction_stores_only_the_committed_run(tmp_path: Path) -> None:
     assert run(ROOT / "examples" / "transaction.py", tmp_path) == (
         "transaction.send_receipt {'order_id': 1} succeeded\n"
     )

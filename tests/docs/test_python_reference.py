@@ -1,4 +1,4 @@
-"""The Python reference lists the public names with their parameters, and nothing else."""
+"""The Python reference lists exactly the public names, with their parameters."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ CLASSES: dict[str, type] = NAMESPACES | {
     )
 }
 # Names that only the engine itself uses.
-INSIDE = {
+INTERNAL = {
     "Holdfast": "do read store start",
     "Job": "submission draft filled fills decode_arguments encode_result submit_by",
     "Artifact": "at",
@@ -66,7 +66,7 @@ INSIDE = {
     "SearchPage": "of whole",
 }
 # Attributes that are set when an object is created, so its class does not have them.
-GIVEN: dict[str, dict[str, str | None]] = {"Run": {"id": None}}
+INSTANCE_ATTRIBUTES: dict[str, dict[str, str | None]] = {"Run": {"id": None}}
 
 
 def documented(heading: str) -> dict[str, str | None]:
@@ -80,11 +80,11 @@ def documented(heading: str) -> dict[str, str | None]:
 
 def public(cls: type) -> Iterator[tuple[str, str | None]]:
     fields = {field.name for field in dataclasses.fields(cls)} if dataclasses.is_dataclass(cls) else set()
-    inside = INSIDE.get(cls.__name__, "").split()
+    internal = INTERNAL.get(cls.__name__, "").split()
     if cls is Holdfast:
-        inside += [namespace.removeprefix("hf.") for namespace in NAMESPACES]
+        internal += [namespace.removeprefix("hf.") for namespace in NAMESPACES]
     for name in {*dir(cls), *fields}:
-        if name.startswith("_") or name in inside:
+        if name.startswith("_") or name in internal:
             continue
         value = inspect.getattr_static(cls, name, None)
         if name in fields or not inspect.isfunction(value):
@@ -98,11 +98,11 @@ def public(cls: type) -> Iterator[tuple[str, str | None]]:
 @pytest.mark.parametrize("heading", CLASSES)
 def test_every_public_name_is_documented_with_its_parameters(heading: str) -> None:
     cls, found = CLASSES[heading], documented(heading)
-    there = dict(public(cls)) | GIVEN.get(heading, {})
-    assert found.keys() == there.keys()
+    existing = dict(public(cls)) | INSTANCE_ATTRIBUTES.get(heading, {})
+    assert found.keys() == existing.keys()
     for name, parameters in found.items():
         if parameters != "…":
-            assert parameters == there[name], name
+            assert parameters == existing[name], name
 
 
 def test_every_namespace_is_documented_and_named_in_the_help(tmp_path: Path) -> None:
@@ -113,6 +113,6 @@ def test_every_namespace_is_documented_and_named_in_the_help(tmp_path: Path) -> 
         assert namespace in (inspect.getdoc(Holdfast) or ""), f"help(Holdfast) does not mention {namespace}"
 
 
-def test_this_test_checks_every_class_that_a_page_describes() -> None:
+def test_every_class_on_the_page_is_checked_by_these_tests() -> None:
     headings = re.findall(r"^## (.+)$", PAGE.read_text("utf-8"), flags=re.MULTILINE)
     assert set(headings) - {"From async code"} == CLASSES.keys()

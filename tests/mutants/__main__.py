@@ -1,9 +1,9 @@
-"""Break each promise and see that a test turns red.
+"""Break each promise on purpose, and check that a test fails.
 
 make mutants                             continue where the last call stopped, for at most an hour
 python -m tests.mutants P2 J7            only the breaks of these promises
 python -m tests.mutants --minutes 20 --jobs 1
-python -m tests.mutants --again          forget what was tried before
+python -m tests.mutants --again          try all breaks again, whatever their verdicts were
 
 A break is applied to a copy of the project; then the tests that name the promise run until one of them fails. Each
 verdict is kept in `.mutants/` until the break, its file or the file of the test that failed changes. The result of a
@@ -41,7 +41,7 @@ FAILED = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - |$)", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a break: `killed` by a test, `survived`, or `invalid` if no test could run at all."""
+    """The result of a break: `killed` by a test, `survived`, or `invalid` if no test could run."""
 
     state: str
     by: str
@@ -50,11 +50,11 @@ class Verdict:
     digest: str
     """Of the break, its file, and the file of the test that failed, or else all test files that name the promise."""
 
-    def holds(self, one: Break, tests: list[str]) -> bool:
-        return self.digest == one.digest(_judges(self.state, self.by, tests))
+    def is_current(self, one: Break, tests: list[str]) -> bool:
+        return self.digest == one.digest(_deciding_files(self.state, self.by, tests))
 
 
-def _judges(state: str, by: str, tests: list[str]) -> list[str]:
+def _deciding_files(state: str, by: str, tests: list[str]) -> list[str]:
     return [by.partition("::")[0]] if state == "killed" and "::" in by else tests
 
 
@@ -68,7 +68,7 @@ class Known:
 
     def get(self, one: Break, tests: list[str]) -> Verdict | None:
         found = self._verdicts.get(repr(one))
-        return found if found is not None and found.holds(one, tests) else None
+        return found if found is not None and found.is_current(one, tests) else None
 
     def put(self, one: Break, verdict: Verdict) -> None:
         with self._lock:
@@ -79,7 +79,7 @@ class Known:
 
 
 class Copy:
-    """A copy of the project in which one break at a time is made."""
+    """A copy of the project, to which one break at a time is applied."""
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._changes = folder, int(time.time())
@@ -90,23 +90,23 @@ class Copy:
             elif entry.is_file():
                 shutil.copy2(entry, folder / entry.name)
 
-    def tried(self, one: Break, tests: list[str]) -> Verdict:
+    def try_break(self, one: Break, tests: list[str]) -> Verdict:
         file = self._folder / one.file
         text = file.read_text("utf-8")
         started = time.monotonic()
         self._write(file, one.broken(text))
         try:
-            code, said = self._run(one, tests)
+            code, output = self._run(one, tests)
         finally:
             self._write(file, text)
-        found = FAILED.search(said)
+        found = FAILED.search(output)
         if code == 1 and found is not None:
             state, by = "killed", found[1]
         elif code is None:
-            state, by = "killed", f"the tests did not end within {PATIENCE:g} s"
+            state, by = "killed", f"the tests took longer than {PATIENCE:g} s"
         else:
-            state, by = ("survived", "") if code == 0 else ("invalid", said[-2000:])
-        digest = one.digest(_judges(state, by, tests), root=self._folder)
+            state, by = ("survived", "") if code == 0 else ("invalid", output[-2000:])
+        digest = one.digest(_deciding_files(state, by, tests), root=self._folder)
         return Verdict(state, by, round(time.monotonic() - started, 1), f"{datetime.now(UTC):%Y-%m-%d}", digest)
 
     def _write(self, file: Path, text: str) -> None:
@@ -128,16 +128,16 @@ class Copy:
             start_new_session=True,
         )
         try:
-            said, _ = process.communicate(timeout=PATIENCE)
+            output, _ = process.communicate(timeout=PATIENCE)
         except subprocess.TimeoutExpired:
             process.send_signal(signal.SIGINT)  # so that the fixtures stop their servers
             try:
-                said, _ = process.communicate(timeout=60)
+                output, _ = process.communicate(timeout=60)
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
-                said, _ = process.communicate()
-            return None, said
-        return process.returncode, said
+                output, _ = process.communicate()
+            return None, output
+        return process.returncode, output
 
 
 def main() -> int:
@@ -159,7 +159,7 @@ def main() -> int:
             return
         copy = copies.get()
         try:
-            verdict = copy.tried(one, tests[one])
+            verdict = copy.try_break(one, tests[one])
         finally:
             copies.put(copy)
         verdicts[one] = verdict
@@ -185,7 +185,7 @@ def _report(chosen: list[Break], verdicts: dict[Break, Verdict | None], *, whole
             print(f"{state}: {one}")
     print(", ".join(f"{len(found)} {state}" for state, found in by_state.items()))
     if by_state["left"]:
-        print("not all were tried: run it again")
+        print("not all breaks were tried; run the command again")
         return 1
     if whole:
         contracts.note_mutants(
@@ -198,10 +198,10 @@ def _report(chosen: list[Break], verdicts: dict[Break, Verdict | None], *, whole
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__.splitlines()[0])
-    parser.add_argument("promises", nargs="*", help="their numbers; all if none is given")
+    parser.add_argument("promises", nargs="*", help="numbers of promises; default: all")
     parser.add_argument("--minutes", type=float, default=55, help="start no break after this many minutes")
     parser.add_argument("--jobs", type=int, default=2, help="how many breaks to try at once")
-    parser.add_argument("--again", action="store_true", help="forget what was tried before")
+    parser.add_argument("--again", action="store_true", help="try all breaks again, whatever their verdicts were")
     return parser.parse_args()
 
 

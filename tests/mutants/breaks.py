@@ -1,4 +1,4 @@
-"""Breaks: for each promise, the most obvious ways to break the code that keeps it.
+"""Breaks: for each promise, the most obvious ways to break the code that implements it.
 
 `promises.toml` has one table for each break. The text `find` occurs exactly once in `file`, or in one `statement` of
 an SQL file, named as in its header: `take_ready (sqlite)`. `put` replaces it.
@@ -34,17 +34,17 @@ class Break:
         return f"{self.promise} {where}: {line[:60]}"
 
     def broken(self, text: str) -> str:
-        """The text of the file with the break in it."""
+        """Return the text of the file with the break applied."""
         before, part, after = ("", text, "") if self.statement is None else self._split(text, self.statement)
         if part.count(self.find) != 1:
             raise ValueError(f"{self}: `find` occurs {part.count(self.find)} times there, not once")
         return f"{before}{part.replace(self.find, self.put)}{after}"
 
     def _split(self, text: str, statement: str) -> tuple[str, str, str]:
-        """What is before the statement, the statement, and what is after it."""
+        """Return the text before the statement, the statement, and the text after it."""
         before, header, rest = text.partition(f"-- name: {statement}\n")
         if not header:
-            raise ValueError(f"{self}: the file has no such statement")
+            raise ValueError(f"{self}: the file has no statement of this name")
         part, following, after = rest.partition("-- name: ")
         return f"{before}{header}", part, f"{following}{after}"
 

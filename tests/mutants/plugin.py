@@ -1,4 +1,4 @@
-"""A plugin of pytest that keeps only the tests that name a promise, and runs the quickest first."""
+"""A pytest plugin that runs only the tests that name a given promise, the quickest first."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _is_random(item: pytest.Item) -> bool:
-    """Whether Hypothesis makes up its input: when such a test fails, it first looks for a smaller example."""
+    """Whether Hypothesis generates its input; such a test fails late, because it first looks for a smaller example."""
     return getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
 
 

@@ -24,7 +24,7 @@ on_both = pytest.mark.parametrize("url", DIALECTS, indirect=True)
 
 
 def always_true(match: re.Match[str]) -> str:
-    """The condition made true; its parameters stay, so the statement is still called as before."""
+    """Return a condition that is always true and has the same parameters, so the calls of the statement stay valid."""
     dropped = match[0]
     if dropped.startswith("not exists"):
         return "exists (select 1) or exists"
@@ -37,14 +37,14 @@ def always_true(match: re.Match[str]) -> str:
 
 
 def broken(dialect: str, statement: str, condition: str, instead: Instead = always_true) -> dict[str, str]:
-    """The statement's name and its text with every match of the condition replaced."""
+    """Return the name of the statement, with its text in which every match of the condition is replaced."""
     text, count = re.subn(condition, instead, sources(dialect)[statement], flags=re.MULTILINE)
     assert count, f"{statement} ({dialect}) no longer has {condition!r}; change the condition of the mutant"
     return {statement: text}
 
 
 def use(hf: Holdfast, replaced: dict[str, str]) -> None:
-    """Let the engine use these texts for the statements that they name."""
+    """Make the engine use these texts instead of its own statements of the same names."""
     if replaced:
         store = hf._store
         prefix, style = store.queries._prefix, store.dialect.style
@@ -53,10 +53,10 @@ def use(hf: Holdfast, replaced: dict[str, str]) -> None:
 
 @dataclass(frozen=True)
 class Mutant:
-    """A statement without a condition, and the scenario that notices.
+    """A statement without one of its conditions, and a scenario that then fails.
 
     condition    a regular expression
-    fails_with   how the scenario fails
+    fails_with   the exceptions with which the scenario may fail
     """
 
     statement: str

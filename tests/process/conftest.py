@@ -1,4 +1,4 @@
-"""Real workers in processes of their own, and modules of jobs that they and the tests share."""
+"""Fixtures that start real worker processes and import the modules of jobs that the tests share with them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.process.support import PROGRAMS, WorkerProcess, descendants, is_a_run
 
 @pytest.fixture
 def start_worker(tmp_path: Path) -> Iterator[Callable[..., WorkerProcess]]:
-    """Start a worker process on a module's Holdfast; none outlives the test."""
+    """Start a worker process for the `hf` of a module; it is killed at the end of the test."""
     started: list[WorkerProcess] = []
 
     def start(module: str, *options: str) -> WorkerProcess:
@@ -35,7 +35,7 @@ def start_worker(tmp_path: Path) -> Iterator[Callable[..., WorkerProcess]]:
 
 @pytest.fixture
 def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Any]]:
-    """Import a module of jobs anew, on a database, as the processes that this test starts will do."""
+    """Import a module of jobs anew with this database; processes that the test starts get the same settings."""
     loaded: list[Any] = []
     monkeypatch.setenv("HOLDFAST_ARTIFACTS", str(tmp_path / "artifacts"))
     monkeypatch.setenv("TEST_MARKS", str(tmp_path))
@@ -57,13 +57,13 @@ def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[.
 
 @pytest.fixture
 def app(load: Callable[..., Any], sqlite_url: str) -> Any:
-    """The isolated jobs on SQLite."""
+    """The module `isolated_jobs` on SQLite."""
     return load("isolated_jobs", sqlite_url)
 
 
 @pytest.fixture(autouse=True)
 def nothing_left_behind() -> Iterator[None]:
-    """A test's processes end with it."""
+    """Check that no process of a run outlives its test."""
     yield
     left = [pid for pid in descendants(os.getpid()) if is_a_run(pid)]
     assert not left, f"processes left behind: {left}"
@@ -78,7 +78,7 @@ def django_template(tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def project(request: pytest.FixtureRequest, django_template: Project, tmp_path: Path) -> Iterator[Project]:
-    """The project of the guide on each database, migrated."""
+    """The migrated Django project of the guide, on each database."""
     with _django_database(request, tmp_path) as url:
         project = django_template.copied_to(tmp_path / "project", url)
         project.manage("migrate")

@@ -1,4 +1,4 @@
-"""The Django project of docs/guide/django.md, made from the page itself."""
+"""The Django project of docs/guide/django.md, created from the code on that page."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from tests import python_process
 from tests.docs.pages import ROOT, blocks
+from tests.python_process import PythonProcess
 
 PAGE = ROOT / "docs" / "guide" / "django.md"
 
 
 @dataclass
 class Project:
-    """A project in a folder of its own, on one of the two databases."""
+    """A Django project in its own folder, on SQLite or PostgreSQL."""
 
     folder: Path
     url: str
@@ -35,24 +37,24 @@ class Project:
         } | {"PYTHONPATH": str(self.folder), "HOLDFAST_POLL_INTERVAL": "0.1", "PYTHONWARNINGS": "error"}
 
     def make(self) -> None:
-        """What the page tells its reader to do, up to the migrations."""
+        """Follow the instructions of the page, up to creating the migrations."""
         self.run("-m", "django", "startproject", "mysite", ".")
         self.run("manage.py", "startapp", "shop")
         for name in ("mysite/asgi.py", "shop/apps.py", "shop/models.py", "shop/tests.py"):
             (self.folder / name).unlink()
-        self._leave_out_what_comes_with_django()
+        self._remove_contrib_apps()
         self._append_blocks("")
         self.manage("makemigrations", "shop")
 
-    def _leave_out_what_comes_with_django(self) -> None:
-        """Its own apps have twenty migrations, which each test database would wait for."""
+    def _remove_contrib_apps(self) -> None:
+        """Django's own apps have twenty migrations, which would slow down each test database."""
         settings = (self.folder / "mysite" / "settings.py").read_text()
         self.write("mysite/settings.py", re.sub(r"    'django\.(contrib|middleware)\..*\n", "", settings))
         self.append("mysite/settings.py", "TEMPLATES = []")
         self.write("mysite/urls.py", "urlpatterns = []\n")
 
     def copied_to(self, folder: Path, url: str) -> Project:
-        """The same on a database of its own."""
+        """A copy of the project on another database."""
         shutil.copytree(self.folder, folder)
         copy = Project(folder, url)
         if url.startswith("postgres"):
@@ -88,36 +90,32 @@ class Project:
         (self.folder / name).write_text(text)
 
     def run(self, *arguments: str, environment: Mapping[str, str] | None = None, fails: bool = False) -> str:
-        """All that it says, what it prints first."""
+        """Run Python with these arguments; return its standard output, followed by its standard error."""
         done = self._done(arguments, environment or {})
-        said = done.stdout + done.stderr
-        assert (done.returncode != 0) == fails, said
-        return said
+        output = done.stdout + done.stderr
+        assert (done.returncode != 0) == fails, output
+        return output
 
     def _done(self, arguments: Sequence[str], environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
+        return python_process.run(
             [sys.executable, *arguments],
             cwd=self.folder,
             env=self.environment | dict(environment),
-            capture_output=True,
-            text=True,
-            stdin=subprocess.DEVNULL,
             timeout=180,
-            check=False,
         )
 
     def manage(self, *arguments: str, fails: bool = False, **environment: str) -> str:
         return self.run("manage.py", *arguments, fails=fails, environment=environment)
 
     def script(self, text: str) -> str:
-        """What a Python program prints in which the project is set up."""
+        """Run a Python program in which the project is set up; return its standard output."""
         done = self._done(["-c", f"import django\ndjango.setup()\n{text}"], SETTINGS)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
     def start(self, *arguments: str) -> subprocess.Popen[bytes]:
         with (self.folder / "log.txt").open("ab") as log:
-            return subprocess.Popen(
+            return PythonProcess(
                 [sys.executable, *arguments],
                 cwd=self.folder,
                 env=self.environment | SETTINGS,

@@ -11,18 +11,19 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
+from tests.python_process import PythonProcess
 from tests.waiting import wait_for as wait_for
 
 PROGRAMS = Path(__file__).parent / "programs"
 
 
 def gone(pid: int) -> bool:
-    """Whether a process runs no more; one that is dead and not yet buried does not."""
+    """Whether a process has ended, even if its parent has not reaped it yet."""
     return state_of(pid) in ("Z", "X")
 
 
 def state_of(pid: int) -> str:
-    """The letter that Linux has for it; X if there is no such process."""
+    """The state letter of a process in /proc; X if there is no such process."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except (FileNotFoundError, ProcessLookupError):
@@ -30,11 +31,11 @@ def state_of(pid: int) -> str:
 
 
 class WorkerProcess:
-    """A worker started by `run_worker.py`, and its whole fate."""
+    """A worker process started with `run_worker.py`."""
 
     def __init__(self, module: str, *options: str, log: Path) -> None:
         self._log = open(log, "ab")  # noqa: SIM115
-        self.process = subprocess.Popen(
+        self.process = PythonProcess(
             [sys.executable, str(PROGRAMS / "run_worker.py"), module, *options],
             stdout=subprocess.PIPE,
             stderr=self._log,
@@ -47,11 +48,11 @@ class WorkerProcess:
         return self.process.pid
 
     def ready(self) -> WorkerProcess:
-        line = self.said()
+        line = self.read_line()
         assert line.startswith("ready"), line
         return self
 
-    def said(self) -> str:
+    def read_line(self) -> str:
         assert self.process.stdout is not None
         return self.process.stdout.readline().strip()
 
@@ -70,10 +71,8 @@ class WorkerProcess:
 
 @contextlib.contextmanager
 def outside_clients(folder: Path) -> Iterator[None]:
-    """Clients that visit every database below the folder until the end, and did so a few times at least."""
-    process = subprocess.Popen(
-        [sys.executable, PROGRAMS / "sqlite_clients.py", folder], stdout=subprocess.PIPE, text=True
-    )
+    """Run external SQLite clients on the databases below the folder; check that they made at least ten visits."""
+    process = PythonProcess([sys.executable, PROGRAMS / "sqlite_clients.py", folder], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     try:
@@ -86,7 +85,7 @@ def outside_clients(folder: Path) -> Iterator[None]:
 
 
 def descendants(pid: int) -> Iterator[int]:
-    # A process that ends meanwhile has no folder any more, or one that answers "no such process".
+    # If a process ends meanwhile, its folder is gone or reading it raises ProcessLookupError.
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
         for task in Path(f"/proc/{pid}/task").iterdir():
             for child in (task / "children").read_text().split():
@@ -127,7 +126,7 @@ def marks(folder: Path) -> list[Mark]:
 
 
 def overlaps(found: list[Mark], *, killed: dict[int, float]) -> list[str]:
-    """Runs of which two attempts ran at the same time; `killed` says when a process was, which ended its attempts."""
+    """Runs with overlapping attempts; `killed` has the time at which each killed process ended, by pid."""
     ends = {(mark.run_id, mark.claim): mark.at for mark in found if mark.what == "end"}
     spans: dict[str, list[tuple[float, float]]] = {}
     for mark in found:

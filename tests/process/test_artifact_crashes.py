@@ -32,18 +32,18 @@ def test_a_worker_killed_while_writing_a_file_leaves_only_the_complete_files(
     wait_for(lambda: (tmp_path / "stuck").exists())
     victim.signal(how)
     parts = tmp_path / "artifacts" / PARTS
-    assert len(list(parts.iterdir())) == 1, "half of the third frame"
+    assert len(list(parts.iterdir())) == 1, "the partial file of the third frame"
     start_worker("artifact_jobs").ready()
 
     assert run.result(timeout=60) == 5000
-    shot = Counter(int(line.split()[0]) for line in (tmp_path / "shot.txt").read_text().splitlines())
-    assert shot == {0: 1, 1: 1, 2: 2, 3: 1, 4: 1}, "only what was not whole was made again"
+    attempts = Counter(int(line.split()[0]) for line in (tmp_path / "frames.txt").read_text().splitlines())
+    assert attempts == {0: 1, 1: 1, 2: 2, 3: 1, 4: 1}, "only the incomplete file must be created again"
     assert [found.claim for found in app.hf.artifacts.of(run.id)] == [1, 1, 2, 2, 2]
     if how is signal.SIGSTOP:
         victim.signal(signal.SIGCONT)
         (tmp_path / "go").touch()
         wait_for(lambda: (tmp_path / "refused").exists())
-        wait_for(lambda: not list(parts.iterdir()), what="what was refused leaves nothing")
+        wait_for(lambda: not list(parts.iterdir()), what="the partial file of the stale worker is deleted")
     app.hf.prune()
-    assert list(parts.iterdir()) == [], "what a dead worker left is swept"
+    assert list(parts.iterdir()) == [], "pruning must delete the partial files of a dead worker"
     assert app.hf.verify(artifacts=True) == []

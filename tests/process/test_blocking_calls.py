@@ -34,7 +34,7 @@ def test_a_blocking_call_in_an_async_job_fails_no_other_run(app: Any, tmp_path: 
         blocker.result(timeout=60)
     wait_for(lambda: sum(mark.what == "cleared" for mark in marks(tmp_path)) == NEIGHBOURS)
     worker.signal(signal.SIGTERM)
-    assert worker.said() == "drained"
+    assert worker.read_line() == "drained"
 
     assert (blocker.snapshot.state, blocker.snapshot.attempt) == ("timed_out", 1)
     assert {app.hf.snapshot(run.id).attempt for run in neighbours} == {1}
@@ -44,7 +44,7 @@ def test_a_blocking_call_in_an_async_job_fails_no_other_run(app: Any, tmp_path: 
     assert "time.sleep(seconds)" in Path(file).read_text().splitlines()[int(number) - 1]
     found = marks(tmp_path)
     first = [mark for mark in found if mark.claim == 1 and mark.run_id != blocker.id]
-    assert {mark.what for mark in first} == {"start", "cleared"}, "a released attempt took another step"
+    assert {mark.what for mark in first} == {"start", "cleared"}, "a released attempt must not continue"
     assert sum(mark.what == "start" for mark in found) == 2 * NEIGHBOURS + 1
     assert app.hf.verify() == []
 
@@ -56,14 +56,14 @@ def test_a_worker_with_a_blocked_loop_stops_on_sigterm(app: Any, tmp_path: Path,
     wait_for(lambda: len(marks(tmp_path)) == 3)
     since = time.monotonic()
     worker.signal(signal.SIGTERM)
-    assert worker.said() == "released"
+    assert worker.read_line() == "released"
     assert worker.process.wait(timeout=60) == 0
     assert time.monotonic() - since < 60
     assert {(app.hf.snapshot(run.id).place, app.hf.snapshot(run.id).attempt) for run in runs} == {("ready", 0)}
 
 
 @pytest.mark.contract("S3")
-def test_a_process_that_stands_still_as_a_whole_reports_no_blocking_run(
+def test_a_worker_process_that_was_suspended_reports_no_blocking_run(
     app: Any, tmp_path: Path, start_worker: Start
 ) -> None:
     (tmp_path / "blocked").touch()
@@ -71,7 +71,7 @@ def test_a_process_that_stands_still_as_a_whole_reports_no_blocking_run(
     worker = start_worker("marking_jobs", str(NEIGHBOURS)).ready()
     wait_for(lambda: sum(mark.what == "start" for mark in marks(tmp_path)) == NEIGHBOURS)
     worker.signal(signal.SIGSTOP)
-    time.sleep(3)  # it stands still for that long
+    time.sleep(3)  # the time for which the process is suspended
     worker.signal(signal.SIGCONT)
     assert [run.result(timeout=60) for run in runs] == [1] * NEIGHBOURS
     assert not [event for run in runs for event in run.timeline() if event.kind == "LOOP_BLOCKED"]

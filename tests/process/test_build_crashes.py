@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from tests.listing import runs_of
 from tests.process.support import PROGRAMS, WorkerProcess, gone
+from tests.python_process import PythonProcess
 from tests.waiting import wait_for
 
 from holdfast import RunFilter
@@ -21,9 +22,9 @@ Start = Callable[..., WorkerProcess]
 
 @pytest.fixture
 def submitters() -> Iterator[list[subprocess.Popen[str]]]:
-    """Four processes that submit 250 runs each, when told."""
+    """Four processes that each submit 250 runs after a line of input."""
     started = [
-        subprocess.Popen(
+        PythonProcess(
             [sys.executable, str(PROGRAMS / "build_jobs.py"), str(250 * number), "250"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -37,7 +38,7 @@ def submitters() -> Iterator[list[subprocess.Popen[str]]]:
         process.communicate()
 
 
-def said(process: subprocess.Popen[str]) -> str:
+def read_line(process: subprocess.Popen[str]) -> str:
     assert process.stdout is not None
     return process.stdout.readline().strip()
 
@@ -57,20 +58,20 @@ def test_a_thousand_submissions_from_four_processes_create_one_build(
     submitters: list[subprocess.Popen[str]] = request.getfixturevalue("submitters")
     for worker in [start_worker("build_jobs", "4"), start_worker("build_jobs", "4")]:
         worker.ready()
-    assert [said(process) for process in submitters] == ["ready"] * 4
+    assert [read_line(process) for process in submitters] == ["ready"] * 4
     for process in submitters:
         assert process.stdin is not None
         process.stdin.write("go\n")
         process.stdin.flush()
-    assert [said(process) for process in submitters] == ["done"] * 4
+    assert [read_line(process) for process in submitters] == ["done"] * 4
 
     def counted(state: str) -> int:
         return int(app.hf.count(RunFilter(job="process", state=state)).number)
 
-    wait_for(lambda: counted("succeeded") == 1000, at_most=60, what="a thousand runs have ended well")
+    wait_for(lambda: counted("succeeded") == 1000, at_most=60, what="a thousand runs have succeeded")
     [build] = app.hf.builds.list()
     assert (build.state, build.result) == ("ready", '"/environments/c1"')
-    assert [run_id for run_id, _ in built(tmp_path)] == [build.run_id], "it was made once, whoever asked"
+    assert [run_id for run_id, _ in built(tmp_path)] == [build.run_id], "the build must be executed only once"
     assert [run.id for run in runs_of(app.hf, job="environment")] == [build.run_id]
     assert app.hf.verify() == []
 
@@ -85,7 +86,8 @@ def test_a_build_whose_worker_is_killed_twice_fails_with_its_waiting_runs(
     waiting = app.process.using(depends_on=[request]).submit(1)
     workers = [start_worker("build_jobs").ready(), start_worker("build_jobs").ready()]
     for number in (1, 2):
-        wait_for(lambda number=number: len(built(tmp_path)) == number, at_most=60, what=f"making {number}")  # type: ignore[misc]
+        execution = f"execution {number} of the build"
+        wait_for(lambda number=number: len(built(tmp_path)) == number, at_most=60, what=execution)  # type: ignore[misc]
         [victim] = [worker for worker in workers if worker.pid == built(tmp_path)[-1][1]]
         victim.signal(signal.SIGKILL)
         victim.process.wait()
@@ -97,7 +99,7 @@ def test_a_build_whose_worker_is_killed_twice_fails_with_its_waiting_runs(
     assert len(built(tmp_path)) == 2
 
     again = app.process.using(depends_on=[request]).submit(2)
-    assert again.result(timeout=60) == "2 in /environments/c1", "the next who asks has it made anew"
+    assert again.result(timeout=60) == "2 in /environments/c1", "the next request must rebuild it"
     assert app.hf.verify() == []
 
 
@@ -128,6 +130,6 @@ def test_a_build_that_times_out_or_is_cancelled_is_stopped_with_its_child_proces
             app.hf.cancel(app.hf.builds.get(request).run_id, reason="no longer wanted")
         wait_for(lambda: waiting.refresh().snapshot.ended, at_most=60)
     assert [pid for pid in pids if not gone(int(pid))] == []
-    said = {"timeout": "build failed: it timed out: ", "cancel": "build failed: it was cancelled: no longer wanted"}
-    assert waiting.snapshot.error.startswith(said[how])
+    expected = {"timeout": "build failed: it timed out: ", "cancel": "build failed: it was cancelled: no longer wanted"}
+    assert waiting.snapshot.error.startswith(expected[how])
     assert app.hf.builds.get(request).state == {"timeout": "failed", "cancel": "cancelled"}[how]

@@ -33,7 +33,7 @@ def test_a_killed_bulk_operation_runs_each_run_again_once(
     wait_for(lambda: hf.counts(ours)["queued"].number >= 100)
     victim.signal(signal.SIGKILL)
     victim.process.wait()
-    assert not hf.snapshot(bulk.id).ended, "it was killed in the middle"
+    assert not hf.snapshot(bulk.id).ended, "the worker must be killed in the middle"
     start_worker("marking_jobs").ready()
 
     assert bulk.result(timeout=60) == {"matched": 600, "done": 600, "skipped": 0}

@@ -56,7 +56,7 @@ def hangs_once(ctx: Context) -> int:
     return Order.objects.count()
 """
 
-TELL = """
+PREAMBLE = """
 import json
 from django.db import connection, connections, transaction
 from holdfast import HoldfastError
@@ -89,14 +89,14 @@ def start(project: Project) -> Iterator[Start]:
         end(process)
 
 
-def said(project: Project, text: str) -> Any:
-    """The JSON that a script prints at its end."""
-    return json.loads(project.script(TELL + text).strip().splitlines()[-1])
+def run_script(project: Project, text: str) -> Any:
+    """Run a script in the project; return the JSON that it prints last."""
+    return json.loads(project.script(PREAMBLE + text).strip().splitlines()[-1])
 
 
 @pytest.mark.contract("S2")
 def test_a_submission_joins_djangos_transaction_and_its_savepoints(project: Project) -> None:
-    found = said(
+    found = run_script(
         project,
         """
 def submit(item):
@@ -151,7 +151,7 @@ print(json.dumps(seen))
 
 @pytest.mark.contract("S2")
 def test_a_submission_is_refused_where_django_has_no_open_transaction(project: Project) -> None:
-    found = said(
+    found = run_script(
         project,
         """
 def submit(given=connection):
@@ -184,8 +184,8 @@ print(json.dumps([seen, counts()]))
 
 
 @pytest.mark.contract("S2")
-def test_a_run_is_finished_in_one_transaction_with_the_rows_of_django(project: Project) -> None:
-    found = said(
+def test_a_run_is_finished_in_one_transaction_with_the_rows_that_it_writes_with_django(project: Project) -> None:
+    found = run_script(
         project,
         """
 with hf.worker():
@@ -211,7 +211,7 @@ def test_a_killed_worker_is_replaced_by_another(project: Project, start: Start, 
     project.append("shop/jobs.py", JOBS)
     project.environment["HOLDFAST_LEASE"] = "2"
     worker = [*(["manage.py", "holdfast"] if command == "manage.py" else ["-m", "holdfast"]), "worker", "shop.jobs:hf"]
-    [run_id, *_] = said(project, "print(json.dumps([hangs_once.submit().id]))")
+    [run_id, *_] = run_script(project, "print(json.dumps([hangs_once.submit().id]))")
     begun = project.folder / "begun.txt"
 
     first = start(*worker)
@@ -229,7 +229,7 @@ def test_a_killed_worker_is_replaced_by_another(project: Project, start: Start, 
 @pytest.mark.parametrize("project", ["postgres"], indirect=True)
 def test_a_worker_that_has_stopped_leaves_no_connection_of_django_open(project: Project) -> None:
     project.append("shop/jobs.py", "@hf.on_failure\ndef note(run):\n    Order.objects.create(item=run.state)")
-    found = said(
+    found = run_script(
         project,
         """
 import gc, time
@@ -247,7 +247,7 @@ def others():
         query = "select count(*) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()"
         return cursor.execute(query).fetchone()[0]
 
-gc.disable()                              # memory is freed when it pleases
+gc.disable()                              # the garbage collector must not close the connections
 with hf.worker():
     fails.submit()
     while not Order.objects.filter(item="failed").exists():
@@ -276,8 +276,8 @@ def test_django_settings_that_cannot_be_loaded_are_named(project: Project) -> No
 
 
 @pytest.mark.parametrize("project", ["sqlite"], indirect=True)
-def test_with_the_options_of_the_guide_threads_can_read_and_then_write_beside_a_worker(project: Project) -> None:
-    found = said(
+def test_with_the_settings_of_the_guide_threads_can_read_and_then_write_while_a_worker_runs(project: Project) -> None:
+    found = run_script(
         project,
         """
 from concurrent.futures import ThreadPoolExecutor
@@ -304,7 +304,7 @@ print(json.dumps([pragma, Order.objects.exclude(receipt="").count(), hf.verify()
 
 
 @pytest.mark.parametrize("project", ["sqlite"], indirect=True)
-def test_the_dashboard_is_served_beside_django(project: Project) -> None:
+def test_one_server_serves_django_and_the_dashboard(project: Project) -> None:
     project.write(
         "mysite/urls.py",
         """
@@ -315,7 +315,7 @@ urlpatterns = [path("hello/", lambda request: HttpResponse("hello from Django"))
 """,
     )
     project.append("mysite/settings.py", "ALLOWED_HOSTS = ['testserver']")
-    found = said(
+    found = run_script(
         project,
         """
 from starlette.testclient import TestClient
@@ -336,23 +336,23 @@ with TestClient(application) as client:
 
 @pytest.fixture
 def restarted(django_template: Project, tmp_path: Path) -> Iterator[tuple[Project, PostgresServer]]:
-    """The project on a server of its own."""
+    """The project on a PostgreSQL server that the test restarts."""
     with postgres_server(18, "--fsync=off") as server:
         yield django_template.copied_to(tmp_path / "project", server.url), server
 
 
-KEEPING = {
-    "as the guide says": {},
+CONNECTION_REUSE = {
+    "settings of the guide": {},
     "closed after each attempt": {"CONN_MAX_AGE": 0, "CONN_HEALTH_CHECKS": False},
 }
 
 
-@pytest.mark.parametrize("keeping", KEEPING)
+@pytest.mark.parametrize("reuse", CONNECTION_REUSE)
 def test_jobs_that_use_the_orm_succeed_after_a_restart_of_the_database(
-    restarted: tuple[Project, PostgresServer], keeping: str
+    restarted: tuple[Project, PostgresServer], reuse: str
 ) -> None:
     project, server = restarted
-    project.append("mysite/settings.py", f"DATABASES['default'] |= {KEEPING[keeping]!r}")
+    project.append("mysite/settings.py", f"DATABASES['default'] |= {CONNECTION_REUSE[reuse]!r}")
     project.append("shop/jobs.py", JOBS)
     project.manage("migrate")
     worker = project.start("manage.py", "holdfast", "worker", "shop.jobs:hf", "-c", "4")
@@ -361,15 +361,18 @@ def test_jobs_that_use_the_orm_succeed_after_a_restart_of_the_database(
         server.stop(how="immediate")
         restart(server)
         assert outcomes(project) == {"succeeded"}, project.log()
-        assert said(project, "print(Order.objects.count())") == 2 * (44 + 1)
+        assert run_script(project, "print(Order.objects.count())") == 2 * (44 + 1)
         assert worker.poll() is None
     finally:
         end(worker)
 
 
 def outcomes(project: Project, *, processes: int = 4) -> set[str]:
-    """How runs end that write an order each, in each kind of isolation; then one fails, whose hook writes one."""
-    found = said(
+    """Execute runs in each kind of isolation, each of which writes an order; return how they end.
+
+    Then a run fails, and its failure hook writes an order too.
+    """
+    found = run_script(
         project,
         """
 hf.start(wait=60)
@@ -427,7 +430,7 @@ def test_the_server_settings_of_django_reach_holdfast(restarted: tuple[Project, 
         "server_side_binding": True,
     }
     project.append("mysite/settings.py", f"DATABASES['default'] |= {{'OPTIONS': {options!r}}}")
-    found = said(
+    found = run_script(
         project,
         """
 import psycopg

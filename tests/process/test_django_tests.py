@@ -9,7 +9,7 @@ from holdfast import Holdfast
 
 pytestmark = pytest.mark.timeout(240)
 
-# A script that does what Django's test runner does, with a place before, during and after the tests.
+# The start of scripts that act like Django's test runner and do something before, during or after the tests.
 RUNNER = """
 from django.test.utils import setup_databases, setup_test_environment, teardown_databases, teardown_test_environment
 from django.db import connection, connections
@@ -28,20 +28,20 @@ def name():
 
 
 def runs(project: Project) -> int:
-    """How many runs are in the database that is not a test's."""
+    """The number of runs in the real database, which is not the test database."""
     with Holdfast(project.url, auto_migrate=False) as hf:
         return hf.count().number
 
 
 def test_the_tests_of_the_guide_pass_and_do_not_touch_the_real_database(project: Project) -> None:
-    said = project.manage("test")
-    assert "Ran 4 tests" in said
+    output = project.manage("test")
+    assert "Ran 4 tests" in output
     assert runs(project) == 0
 
 
 def test_tests_in_parallel_use_the_copies_of_the_test_database(project: Project) -> None:
-    said = project.manage("test", "--parallel", "2")
-    assert "Cloning test database" in said
+    output = project.manage("test", "--parallel", "2")
+    assert "Cloning test database" in output
     assert runs(project) == 0
 
 
@@ -51,8 +51,8 @@ def test_tests_use_the_test_database_even_if_holdfast_was_used_before(project: P
     assert runs(project) == 0
 
 
-def test_a_test_that_has_no_database_is_refused(project: Project) -> None:
-    said = project.script(
+def test_a_submission_in_a_test_without_a_database_is_refused(project: Project) -> None:
+    output = project.script(
         RUNNER
         + """
 setup_test_environment()                  # as pytest-django does for tests without django_db
@@ -63,7 +63,7 @@ print(hf.count().number)
 teardown_databases(old, verbosity=0)
 """
     )
-    refused, count = said.strip().splitlines()
+    refused, count = output.strip().splitlines()
     assert refused.startswith("wrong_database: Django's tests run in this process")
     assert "nothing was written" in refused
     assert count == "1"
@@ -71,7 +71,7 @@ teardown_databases(old, verbosity=0)
 
 
 def test_nothing_is_written_to_the_real_database_after_the_tests(project: Project) -> None:
-    said = project.script(
+    output = project.script(
         RUNNER
         + """
 setup_test_environment()
@@ -85,15 +85,15 @@ print(result_or_error(hf.search))
 hf.close()
 """
     )
-    in_tests, *after = said.strip().splitlines()
+    in_tests, *after = output.strip().splitlines()
     assert in_tests.startswith("wrong_database: Django's tests run in this process")
     assert len(after) == 2
-    assert all(line.startswith("wrong_database: Django's database 'default' was ") for line in after), said
+    assert all(line.startswith("wrong_database: Django's database 'default' was ") for line in after), output
     assert runs(project) == 0
 
 
 def test_a_worker_stops_when_django_changes_its_database(project: Project) -> None:
-    said = project.script(
+    output = project.script(
         RUNNER
         + """
 worker = hf.worker()
@@ -103,12 +103,12 @@ result_or_error(lambda: setup_databases(verbosity=0, interactive=False))
 print(result_or_error(lambda: worker.join(timeout=60)))
 """
     )
-    assert "wrong_database: Django's database 'default' was " in said
+    assert "wrong_database: Django's database 'default' was " in output
     assert runs(project) == 0
 
 
 def test_a_plain_holdfast_on_the_database_that_the_tests_replace_is_refused(project: Project) -> None:
-    said = project.script(
+    output = project.script(
         RUNNER
         + f"""
 before = Holdfast({project.url!r})
@@ -120,7 +120,7 @@ old = setup_databases(verbosity=0, interactive=False)
 after = Holdfast({project.url!r})
 print(result_or_error(job.submit))
 print(result_or_error(after.job(name="work")(lambda: None).submit))
-other = Holdfast("sqlite:///other.db")    # a database of the test's own
+other = Holdfast("sqlite:///other.db")    # a database of this test
 print(other.job(name="work")(lambda: None).submit().state)
 for one in (before, after, other):
     one.close()
@@ -128,28 +128,28 @@ teardown_databases(old, verbosity=0)
 teardown_test_environment()
 """
     )
-    *refused, allowed = said.strip().splitlines()
+    *refused, allowed = output.strip().splitlines()
     assert len(refused) == 3
-    assert all(line.startswith("wrong_database: Django's tests run in this process") for line in refused), said
+    assert all(line.startswith("wrong_database: Django's tests run in this process") for line in refused), output
     assert allowed == "queued"
     assert runs(project) == 0
 
 
 @pytest.mark.parametrize("project", ["postgres"], indirect=True)
 def test_a_plain_holdfast_created_after_django_changed_its_database_is_refused(project: Project) -> None:
-    said = project.script(
+    output = project.script(
         RUNNER.replace("from shop.jobs import hf, send_receipt", "")
         + f"""
 from holdfast.support import django_bridge
 setup_test_environment()
 django_bridge._real.clear()
 old = setup_databases(verbosity=0, interactive=False)
-django_bridge._real.clear()                  # nobody has seen the real name
+django_bridge._real.clear()                  # as if the real name had never been recorded
 print(result_or_error(Holdfast({project.url!r}).start))
 teardown_databases(old, verbosity=0)
 """
     )
-    assert said.startswith("wrong_database: Django's tests run in this process")
+    assert output.startswith("wrong_database: Django's tests run in this process")
 
 
 @pytest.mark.parametrize("project", ["sqlite"], indirect=True)
@@ -178,7 +178,7 @@ class Tests(TestCase):
 
 
 def test_a_change_of_django_settings_outside_of_tests_is_refused(project: Project) -> None:
-    said = project.script(
+    output = project.script(
         RUNNER
         + """
 send_receipt.submit(order_id=1)
@@ -186,15 +186,15 @@ connections.settings["default"]["NAME"] = "elsewhere.sqlite3"
 print(result_or_error(lambda: send_receipt.submit(order_id=2)))
 """
     )
-    assert said.startswith("wrong_database: Django's database 'default' was ")
-    assert "elsewhere.sqlite3" in said
+    assert output.startswith("wrong_database: Django's database 'default' was ")
+    assert "elsewhere.sqlite3" in output
     assert runs(project) == 1
     assert not (project.folder / "elsewhere.sqlite3").exists()
 
 
 @pytest.mark.parametrize("project", ["sqlite"], indirect=True)
 def test_wrong_settings_are_refused_by_name(project: Project) -> None:
-    said = project.script(
+    output = project.script(
         """
 import holdfast.django
 from holdfast import HoldfastError
@@ -213,7 +213,7 @@ print_error(url="sqlite:///x.db")
 print_error(concurency=3)
 """
     )
-    assert said.splitlines() == [
+    assert output.splitlines() == [
         "invalid_setting alias: Django has no database 'missing'; it has default, old",
         "invalid_setting Django's database 'old' has the engine django.db.backends.mysql; use SQLite or PostgreSQL",
         "invalid_setting url: the database is Django's 'default'; use holdfast.Holdfast for another",

@@ -1,4 +1,4 @@
-"""The guardian: it keeps leases while a job holds the interpreter lock, and no function runs beside its takeover."""
+"""The guardian: it keeps leases while a job holds the interpreter lock, and no attempt overlaps with its takeover."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from typing import Any
 import psycopg
 import pytest
 from tests.process.support import PROGRAMS, WorkerProcess, descendants, gone, is_a_guardian, marks, overlaps
+from tests.python_process import PythonProcess
 from tests.waiting import wait_for
 
 LEASE = 6.0
@@ -27,12 +28,12 @@ Start = Callable[..., WorkerProcess]
 
 
 class Command:
-    """`holdfast worker` as a user starts it."""
+    """A `holdfast worker` process."""
 
     def __init__(self, folder: Path, **environment: str) -> None:
         self.log = folder / f"worker-{len(list(folder.glob('worker-*')))}.log"
         with self.log.open("wb") as log:
-            self.process = subprocess.Popen(
+            self.process = PythonProcess(
                 [sys.executable, "-m", "holdfast", "worker", "blocking_jobs:hf", "-c", "8"],
                 cwd=PROGRAMS,
                 env={**os.environ, **environment},
@@ -45,9 +46,9 @@ class Command:
     def pid(self) -> int:
         return self.process.pid
 
-    def wait_until(self, said: str, times: int = 1) -> None:
+    def wait_until(self, text: str, times: int = 1) -> None:
         try:
-            wait_for(lambda: self.log.read_text().count(said) >= times, at_most=PATIENCE, what=said)
+            wait_for(lambda: self.log.read_text().count(text) >= times, at_most=PATIENCE, what=text)
         except AssertionError as error:
             error.add_note(self.log.read_text())
             raise
@@ -90,7 +91,7 @@ def test_a_job_that_holds_the_interpreter_lock_longer_than_a_lease_runs_once(
     wait_for(lambda: len(started(tmp_path)) == 3, at_most=PATIENCE)
     runs.append(app.hold.submit(int(seconds)))
     wait_for(lambda: len(started(tmp_path)) == 4, at_most=PATIENCE)
-    command()  # a healthy worker that would take over whatever is not renewed
+    command()  # a healthy worker, which takes over runs whose leases are not renewed
 
     assert [run.result(timeout=PATIENCE) for run in runs] == [1, 1, 1, 1]
     assert [run.refresh().snapshot.takeovers for run in runs] == [0, 0, 0, 0]
@@ -98,7 +99,7 @@ def test_a_job_that_holds_the_interpreter_lock_longer_than_a_lease_runs_once(
 
 
 @pytest.mark.contract("S3", "L5")
-def test_without_a_guardian_a_result_is_kept_after_a_standstill_if_nobody_took_over(
+def test_without_a_guardian_a_blocked_worker_keeps_its_results_if_no_other_took_over(
     load: Callable[..., Any], local_url: str, tmp_path: Path, command: Callable[..., Command]
 ) -> None:
     app = load("blocking_jobs", local_url, TEST_LEASE="2", TEST_GUARDIAN="0")
@@ -112,8 +113,8 @@ def test_without_a_guardian_a_result_is_kept_after_a_standstill_if_nobody_took_o
     assert guardian_of(worker.pid) is None
 
 
-class Gate:
-    """Forwards TCP connections to a server, until it is shut; then none gets through, and none is answered."""
+class Proxy:
+    """A TCP proxy of a server; while it is shut, it accepts connections but forwards nothing."""
 
     def __init__(self, host: str, port: int) -> None:
         self._target = (host, port)
@@ -158,27 +159,27 @@ class Gate:
 
 
 @pytest.mark.contract("S3", "L7")
-def test_a_disconnected_worker_restarts_before_its_thread_could_run_beside_a_takeover(
+def test_a_disconnected_worker_restarts_before_another_worker_takes_over_its_run(
     load: Callable[..., Any], postgres_url: str, tmp_path: Path, command: Callable[..., Command]
 ) -> None:
     app = load("blocking_jobs", postgres_url, TEST_LEASE="8")
     server = psycopg.conninfo.conninfo_to_dict(postgres_url)
-    gate = Gate(str(server["host"]), int(str(server["port"])))
-    through = psycopg.conninfo.make_conninfo(postgres_url, host="127.0.0.1", port=gate.port)
-    with contextlib.closing(gate):
+    proxy = Proxy(str(server["host"]), int(str(server["port"])))
+    through = psycopg.conninfo.make_conninfo(postgres_url, host="127.0.0.1", port=proxy.port)
+    with contextlib.closing(proxy):
         cut_off = command(HOLDFAST_URL=_url(through))
         run = app.never_stops.submit()
         wait_for(lambda: started(tmp_path), at_most=PATIENCE)
         healthy = command()
 
-        gate.shut()
+        proxy.shut()
         assert run.result(timeout=PATIENCE) >= 2
-        gate.open()
+        proxy.open()
 
         first, last = (next(m for m in marks(tmp_path) if m.claim == 1), _last_of(tmp_path, claim=1))
         assert first.pid == last.pid == cut_off.pid
         assert last.at < next(mark.at for mark in marks(tmp_path) if mark.claim == 2)
-        # It is the same process, with none of its threads, and it comes back when it reaches the database.
+        # It restarted in the same process, without its old threads, and works again once it reaches the database.
         cut_off.wait_until("queues: default", times=2)
         assert cut_off.process.poll() is None
         healthy.end()
@@ -196,7 +197,7 @@ def _last_of(folder: Path, *, claim: int) -> Any:
 
 
 @pytest.mark.contract("S3", "L7")
-def test_a_stopped_worker_is_killed_before_its_thread_could_run_beside_a_takeover(
+def test_a_suspended_worker_is_killed_before_another_worker_takes_over_its_run(
     load: Callable[..., Any], local_url: str, tmp_path: Path, command: Callable[..., Command]
 ) -> None:
     app = load("blocking_jobs", local_url, TEST_LEASE="3")
@@ -212,7 +213,7 @@ def test_a_stopped_worker_is_killed_before_its_thread_could_run_beside_a_takeove
     assert stopped.process.wait(timeout=PATIENCE) == -signal.SIGKILL
     assert "could not be renewed in time" in stopped.log.read_text()
     assert overlaps(marks(tmp_path), killed={stopped.pid: _last_of(tmp_path, claim=1).at}) == []
-    # One with nothing in hand is left alone.
+    # A worker without leases is not killed.
     assert idle.process.poll() is None
 
 

@@ -1,4 +1,4 @@
-"""Isolated runs: what is sent between the processes, and how they end."""
+"""Isolated runs: the data that the processes exchange, and how the processes end."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from tests.waiting import wait_for
 from holdfast import Holdfast, RunFailed
 from holdfast.worker.isolation import output
 
-HANGS = ["loops", "waits", "regex"]
-DEAF = ["ignores SIGTERM", "holds the GIL", "sleeps in C with the GIL"]
+RESPONSIVE = ["loops", "waits", "regex"]
+UNRESPONSIVE = ["ignores SIGTERM", "holds the GIL", "sleeps in C with the GIL"]
 
 
 def marked(marks: Path) -> list[int]:
-    """The processes that a `busy` run has written down."""
+    """The pids that a `busy` run has written to this file."""
     return [int(pid) for pid in wait_for(lambda: marks.exists() and marks.read_text(), what=str(marks)).split()]
 
 
 def seconds_to_start(app: Any) -> float:
-    """How long it takes, on this machine and now, until a run's own process has begun and ended."""
+    """How long a short isolated run currently takes on this machine."""
     asked_at = time.monotonic()
     app.add.submit(1, 2).result(timeout=60)
     return time.monotonic() - asked_at
@@ -50,7 +50,7 @@ def test_an_isolated_run_sends_results_steps_events_and_artifacts(
         result = run.result(timeout=60)
 
     assert result["claim"] == 2
-    assert result["first_pid"] != result["pid"], "the second attempt got the step's result from the first one's process"
+    assert result["first_pid"] != result["pid"], "the second attempt must reuse the step's result of the first"
     assert os.getpid() not in (result["first_pid"], result["pid"])
     logs = [(log["logger"], log["message"]) for log in events(app, run.id, "LOG")]
     assert ("stdout", "printed by the job") in logs
@@ -82,7 +82,7 @@ def test_an_isolated_run_sends_errors_as_text_and_decides_whether_to_retry(app: 
     snapshot = run.refresh().snapshot
     assert (snapshot.failure_type, snapshot.attempt) == ("ERROR", attempt)
     if how == "again":
-        assert snapshot.error == "come back", "what it said, and not where"
+        assert snapshot.error == "come back", "the message without a traceback"
     else:
         assert "isolated_jobs.py" in snapshot.error
     assert "4711" not in snapshot.error
@@ -97,12 +97,12 @@ def test_a_result_that_cannot_be_stored_fails_the_run(app: Any) -> None:
 
 
 @pytest.mark.contract("P7", "Q13")
-@pytest.mark.parametrize("how", [*HANGS, *DEAF])
+@pytest.mark.parametrize("how", [*RESPONSIVE, *UNRESPONSIVE])
 def test_a_timeout_ends_the_process_and_its_child_processes(
     load: Callable[..., Any], sqlite_url: str, tmp_path: Path, how: str
 ) -> None:
-    # Whoever hears is given the time that a busy machine needs to let it hear; whoever is deaf costs all of it.
-    app = load("isolated_jobs", sqlite_url, TEST_KILL_GRACE=0.5 if how in DEAF else 20)
+    # A responsive job has a long grace period for a busy machine; an unresponsive job always uses up its period.
+    app = load("isolated_jobs", sqlite_url, TEST_KILL_GRACE=0.5 if how in UNRESPONSIVE else 20)
     with app.hf.worker():
         timeout = max(2, 3 * seconds_to_start(app))
         run = app.busy.using(timeout=timeout).submit(tmp_path / "marks", how)
@@ -112,9 +112,11 @@ def test_a_timeout_ends_the_process_and_its_child_processes(
 
     snapshot = run.refresh().snapshot
     assert snapshot.state == "timed_out"
-    assert f"process {'killed' if how in DEAF else 'ended'}" in snapshot.error
+    assert f"process {'killed' if how in UNRESPONSIVE else 'ended'}" in snapshot.error
     assert len(processes) == 3
-    assert all(gone(pid) for pid in processes), "the process, its child, and a child that had left its group"
+    assert all(gone(pid) for pid in processes), (
+        "the process, its child, and a child in another process group must be gone"
+    )
 
 
 def test_the_last_events_of_a_stopped_process_are_stored(app: Any, tmp_path: Path) -> None:
@@ -125,12 +127,12 @@ def test_the_last_events_of_a_stopped_process_are_stored(app: Any, tmp_path: Pat
         run.cancel()
         with pytest.raises(RunFailed):
             run.result(timeout=60)
-    assert [told["done"] for told in events(app, run.id, "PROGRESS")] == [1, 7]
+    assert [data["done"] for data in events(app, run.id, "PROGRESS")] == [1, 7]
 
 
 @pytest.mark.contract("Q15")
 @pytest.mark.parametrize("how", ["waits", "holds the GIL"])
-def test_a_cancel_ends_the_process(app: Any, tmp_path: Path, how: str) -> None:
+def test_cancelling_a_run_ends_its_process(app: Any, tmp_path: Path, how: str) -> None:
     with app.hf.worker():
         run = app.busy.submit(tmp_path / "marks", how)
         processes = marked(tmp_path / "marks")
@@ -185,7 +187,7 @@ def test_a_process_that_dies_without_a_result_is_a_failed_attempt(app: Any, stat
     assert "last words" in snapshot.error
 
 
-def test_a_supervisor_that_is_killed_takes_its_run_with_it(app: Any, tmp_path: Path) -> None:
+def test_killing_the_supervisor_of_an_isolated_run_ends_the_run(app: Any, tmp_path: Path) -> None:
     with app.hf.worker():
         run = app.busy.submit(tmp_path / "marks", "waits")
         worker, grandchild, _ = marked(tmp_path / "marks")
@@ -194,7 +196,7 @@ def test_a_supervisor_that_is_killed_takes_its_run_with_it(app: Any, tmp_path: P
             run.result(timeout=60)
         wait_for(lambda: gone(worker) and gone(grandchild))
     assert run.refresh().snapshot.failure_type == "PROCESS_TERMINATED"
-    # What had left the group lost its keeper; nothing but a second supervisor could have seen that.
+    # Only the killed supervisor knew of the child in another process group, so the test kills this child.
     os.kill(marked(tmp_path / "marks")[2], signal.SIGKILL)
 
 
@@ -264,7 +266,7 @@ if __name__ == "__main__":
     assert done.stdout.split() == ["True", "__holdfast_main__", "True"], done.stderr
 
 
-def test_secrets_are_never_arguments_of_a_process(app: Any, tmp_path: Path) -> None:
+def test_the_arguments_of_a_run_are_not_on_a_command_line(app: Any, tmp_path: Path) -> None:
     with app.hf.worker():
         run = app.busy.submit(tmp_path / "secret-marks", "waits")
         process, *_ = marked(tmp_path / "secret-marks")
@@ -276,7 +278,7 @@ def test_secrets_are_never_arguments_of_a_process(app: Any, tmp_path: Path) -> N
 
 
 @pytest.mark.contract("L7")
-def test_a_worker_that_is_killed_takes_its_processes_with_it(
+def test_killing_a_worker_ends_the_processes_of_its_runs(
     app: Any, tmp_path: Path, start_worker: Callable[..., Any]
 ) -> None:
     worker = start_worker("isolated_jobs").ready()
@@ -290,26 +292,26 @@ def test_a_worker_that_is_killed_takes_its_processes_with_it(
 
 
 @pytest.mark.contract("L7", "L5")
-def test_a_sleeping_workers_process_is_gone_before_another_may_claim_its_run(
+def test_the_process_of_a_suspended_worker_ends_before_another_worker_claims_its_run(
     load: Callable[..., Any], sqlite_url: str, tmp_path: Path, start_worker: Callable[..., Any]
 ) -> None:
     app = load("isolated_jobs", sqlite_url, TEST_LEASE=2)
     marks = tmp_path / "marks"
-    sleeper = start_worker("isolated_jobs").ready()
+    suspended = start_worker("isolated_jobs").ready()
     run = app.busy.submit(marks, "holds the GIL")
     processes = marked(marks)
     held = run.refresh().snapshot
     with app.hf.worker():
-        sleeper.signal(signal.SIGSTOP)
+        suspended.signal(signal.SIGSTOP)
         wait_for(lambda: all(gone(pid) for pid in processes))
         wait_for(lambda: marked(marks) != processes)
         assert not marks.with_suffix(".overlap").exists(), marks.with_suffix(".overlap").read_text()
         assert run.refresh().snapshot.claim == held.claim + 1
 
-        sleeper.signal(signal.SIGCONT)
-        sleeper.signal(signal.SIGTERM)
-        sleeper.process.wait(timeout=60)
-        assert run.refresh().state == "running", "the sleeper woke up and changed nothing"
+        suspended.signal(signal.SIGCONT)
+        suspended.signal(signal.SIGTERM)
+        suspended.process.wait(timeout=60)
+        assert run.refresh().state == "running", "the suspended worker must change nothing after it resumes"
         run.cancel()
         with pytest.raises(RunFailed):
             run.result(timeout=60)
@@ -318,7 +320,7 @@ def test_a_sleeping_workers_process_is_gone_before_another_may_claim_its_run(
 
 
 @pytest.mark.contract("P2", "J7")
-def test_the_next_run_of_a_key_starts_when_the_killed_one_is_gone(app: Any, tmp_path: Path) -> None:
+def test_the_next_run_of_a_key_starts_after_the_process_of_the_killed_one_has_ended(app: Any, tmp_path: Path) -> None:
     marks = tmp_path / "marks"
     with app.hf.worker(concurrency=2):
         job = app.busy.using(key="marks", timeout=2.0)

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from tests.process.support import PROGRAMS, WorkerProcess, marks
+from tests.python_process import PythonProcess
 from tests.waiting import wait_for
 
 Start = Callable[..., WorkerProcess]
@@ -19,9 +20,9 @@ pytestmark = pytest.mark.timeout(240)
 
 
 def submit_from_processes(each: int) -> list[int]:
-    """Four processes begin at the same word; how many submissions of each were accepted."""
+    """Start four processes that submit at the same time; return how many submissions of each were accepted."""
     processes = [
-        subprocess.Popen(
+        PythonProcess(
             [sys.executable, str(PROGRAMS / "limited_jobs.py"), str(each)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -45,7 +46,7 @@ def submit_from_processes(each: int) -> list[int]:
 
 
 def count(app: Any, table: str) -> int:
-    """Rows of a table, past the engine's own verbs."""
+    """The number of rows of a table, counted with SQL."""
     with app.hf.store.reading() as tx:
         rows, _, _ = tx._session.execute(f"select count(*) from holdfast_{table}", None)
     found: int = rows[0][0]
@@ -85,8 +86,8 @@ def test_four_processes_that_submit_the_same_unique_runs_create_each_once(
 def test_four_workers_never_exceed_the_concurrency_of_a_queue(
     load: Callable[..., Any], local_url: str, tmp_path: Path, start_worker: Start
 ) -> None:
-    app = load("limited_jobs", local_url, TEST_PLACES=4)
-    # No one of them can take all places, and all of them are there before there is work: several must have a share.
+    app = load("limited_jobs", local_url, TEST_CONCURRENCY=4)
+    # Each worker runs at most two of the four runs, and all workers start first, so several must get runs.
     workers = [start_worker("limited_jobs", "2") for _ in range(4)]
     for worker in workers:
         worker.ready()
@@ -99,7 +100,7 @@ def test_four_workers_never_exceed_the_concurrency_of_a_queue(
         running += 1 if mark.what == "start" else -1
         most = max(most, running)
     assert most <= 4
-    assert len({mark.pid for mark in found}) > 1, "one worker did it all"
+    assert len({mark.pid for mark in found}) > 1, "one worker executed every run"
     assert [run.result(timeout=1) for run in runs] == list(range(120))
     assert app.hf.verify() == []
 

@@ -1,4 +1,4 @@
-"""Programs with isolated jobs are imported by each child process, which must not submit or start anything."""
+"""Each process of an isolated run imports the program, which must not submit or start anything then."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests import python_process
 from tests.docs.pages import ROOT, script
 from tests.listing import runs_of
 
@@ -18,17 +19,15 @@ PROGRAM = script(ROOT / "README.md").replace("max_attempts=3", 'max_attempts=3, 
 
 
 def run(folder: Path, program: str) -> tuple[subprocess.CompletedProcess[str], list[Snapshot]]:
-    """Run a program in a folder; how it ended, and the runs that its database has then."""
+    """Run a program in a folder; return the completed process and the runs in its database."""
     (folder / "app.py").write_text(program)
-    done = subprocess.run(
-        [sys.executable, "app.py"], cwd=folder, capture_output=True, text=True, timeout=120, check=False
-    )
+    done = python_process.run([sys.executable, "app.py"], cwd=folder, timeout=120)
     with Holdfast(f"sqlite:///{folder}/work.db") as hf:
         return done, runs_of(hf)
 
 
 def unguarded(program: str) -> str:
-    """The program without its guard; every line stays where it is."""
+    """The program without its guard, with unchanged line numbers."""
     above, below = program.split(GUARD)
     return above + "#" + below.replace("\n    ", "\n")
 

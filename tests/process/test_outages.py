@@ -1,4 +1,4 @@
-"""Outages: a database that is locked for longer than a lease, and workers that live shorter than one."""
+"""Outages: a database that is locked for longer than a lease, and workers that live for less than a lease."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ pytestmark = pytest.mark.timeout(180)
 
 
 @contextlib.contextmanager
-def locked_by_someone_else(app: Any, url: str) -> Iterator[None]:
-    """Nothing can be written to the leases (on SQLite, to anything); reading goes on."""
+def locked_by_another_connection(app: Any, url: str) -> Iterator[None]:
+    """Block writes to the leases, on SQLite to the whole database; reads still work."""
     if url.startswith("sqlite"):
         other = app.hf.store.dialect.connect()
         begin, end = "begin immediate", "rollback"
@@ -58,14 +58,16 @@ def test_runs_continue_while_the_database_is_locked_for_longer_than_a_lease(
     runs = [app.in_thread.submit(tmp_path), app.in_process.submit(tmp_path)]
     wait_for(lambda: all(begun(tmp_path, run) for run in runs), at_most=PATIENCE)
 
-    with locked_by_someone_else(app, local_url):
+    with locked_by_another_connection(app, local_url):
         monkeypatch.setenv("TEST_BUSY_TIMEOUT", str(PATIENCE))
-        newborn = start_worker("outage_jobs")  # it waits for the lock, and must not take the runs away when it has it
+        late_worker = start_worker(
+            "outage_jobs"
+        )  # it waits for the lock, and must not take over the runs when it gets it
         (tmp_path / "locked").touch()
         over = max(run.refresh().snapshot.expires_at for run in runs) + app.hf.settings.lease
         wait_for(lambda: app.hf.clock.now() > over, at_most=PATIENCE)
         assert [run.refresh().state for run in runs] == ["running", "running"]
-    newborn.ready()
+    late_worker.ready()
 
     assert [run.result(timeout=PATIENCE) for run in runs] == [1, 1]
     for run in runs:
@@ -83,7 +85,7 @@ def test_runs_continue_while_the_database_is_locked_for_longer_than_a_lease(
 
 
 @pytest.mark.contract("L6", "L7", "S3")
-def test_workers_that_live_shorter_than_a_lease_take_over_lost_runs(
+def test_workers_that_live_for_less_than_a_lease_take_over_lost_runs(
     load: Callable[..., Any], local_url: str, tmp_path: Path, start_worker: Start
 ) -> None:
     app = load("outage_jobs", local_url, TEST_LEASE=5)
@@ -102,7 +104,7 @@ def test_workers_that_live_shorter_than_a_lease_take_over_lost_runs(
 
     assert run.result(timeout=1) == 2
     assert (run.snapshot.attempt, run.snapshot.takeovers) == (1, 1)
-    assert killed > 1, "each lived for about a second, and the lease and the wait are longer than that"
+    assert killed > 1, "each worker lives about a second, so a takeover takes more than one worker"
 
 
 @pytest.mark.contract("L6", "L7", "Q14")
@@ -140,11 +142,11 @@ def test_a_worker_that_could_not_write_for_longer_than_a_lease_keeps_its_exclusi
     app = load("outage_jobs", local_url, TEST_LEASE=LEASE)
     start_worker("outage_jobs", "4", "only").ready()
 
-    with locked_by_someone_else(app, local_url):
+    with locked_by_another_connection(app, local_url):
         monkeypatch.setenv("TEST_BUSY_TIMEOUT", str(PATIENCE))
-        # The second worker waits for the lock, and gets it as early as the first.
+        # The second worker waits for the lock too, and may get it before the first.
         second = start_worker("outage_jobs", "4", "only")
         over = app.hf.clock.now() + 2 * app.hf.settings.lease
         wait_for(lambda: app.hf.clock.now() > over, at_most=PATIENCE)
 
-    assert "the name 'only' is taken by worker" in second.said()
+    assert "the name 'only' is taken by worker" in second.read_line()

@@ -1,4 +1,4 @@
-"""Pipelines and children of killed workers have the same results."""
+"""Killing workers does not change the results of pipelines and of parents with children."""
 
 from __future__ import annotations
 
@@ -50,8 +50,10 @@ def test_killing_workers_during_a_pipeline_does_not_change_its_result(
     starts = Counter(mark.run_id for mark in found if mark.what == "start")
     for run_id, count in starts.items():
         snapshot = app.hf.snapshot(run_id)
-        assert count <= snapshot.takeovers + 1, "only what was lost with a worker is done again"
-    assert sum(count > 1 for count in starts.values()) <= 3 * 3, "and that is at most what the victims had in hand"
+        assert count <= snapshot.takeovers + 1, "only runs of a lost worker are executed again"
+    assert sum(count > 1 for count in starts.values()) <= 3 * 3, (
+        "at most the three runs of each of three killed workers are executed again"
+    )
     assert app.hf.verify() == []
 
 

@@ -21,7 +21,7 @@ from holdfast.store.transaction import Transaction
 
 @pytest.fixture(scope="module")
 def pgbouncer() -> str:
-    """The program, installed by the system's packages where we may."""
+    """The path of PgBouncer, which is installed with apt-get if that is allowed."""
     found = shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin")
     if found is None and os.getuid() == 0 and shutil.which("apt-get"):
         for command in (["apt-get", "update", "-qq"], ["apt-get", "install", "-y", "-qq", "pgbouncer"]):
@@ -34,7 +34,7 @@ def pgbouncer() -> str:
 
 @pytest.fixture
 def pooled_url(pgbouncer: str, postgres: PostgresServer, postgres_url: str) -> Iterator[str]:
-    """The test's database, through a pooler with two connections for everyone."""
+    """The URL of the test's database through PgBouncer, which has two server connections for all clients."""
     folder = Path(tempfile.mkdtemp(prefix="holdfast-pgbouncer-"))
     folder.chmod(0o755)
     held = hold_port()
@@ -90,7 +90,7 @@ def test_runs_work_through_a_transaction_pooler(pooled_url: str) -> None:
             assert tx.one("schema_version") is not None
 
 
-def test_a_pooler_is_recognised_so_that_nothing_is_kept_in_a_session(pooled_url: str) -> None:
+def test_a_pooler_is_detected_and_prepared_statements_are_disabled(pooled_url: str) -> None:
     with Holdfast(pooled_url) as hf:
         hf.start()
         connection = hf.store.dialect.connect()
@@ -100,28 +100,30 @@ def test_a_pooler_is_recognised_so_that_nothing_is_kept_in_a_session(pooled_url:
             hf.store.dialect.close(connection)
 
 
-def test_behind_a_pooler_each_transaction_sets_what_it_relies_on(pooled_url: str, postgres: PostgresServer) -> None:
+def test_behind_a_pooler_each_transaction_sets_the_options_that_it_relies_on(
+    pooled_url: str, postgres: PostgresServer
+) -> None:
     database = pooled_url.rpartition("/")[2]
     with psycopg.connect(postgres.url, autocommit=True) as admin:
         for name, value in ODD.items():
             admin.execute(f"alter database {database} set {name} = '{value}'")
         admin.execute("select pg_terminate_backend(pid) from pg_stat_activity where datname = %s", [database])
 
-    def said(tx: Transaction) -> tuple[str, ...]:
+    def session_options(tx: Transaction) -> tuple[str, ...]:
         names = ("transaction_isolation", "timezone", "client_encoding")
         query = ", ".join(f"current_setting('{name}')" for name in names)
         return tuple(tx._session.execute(f"select {query}", None)[0][0])
 
     with Holdfast(pooled_url, poll_interval=0.1, lease=3) as hf:
         store = hf.store
-        ours = ("read committed", "UTC", "UTF8")
-        # Others use the same server connections meanwhile, with settings of their own.
+        expected = ("read committed", "UTC", "UTF8")
+        # Meanwhile another client changes the options of the same server connections.
         with psycopg.connect(pooled_url, autocommit=True) as other:
             for _ in range(5):
                 other.execute("set timezone = 'Asia/Kathmandu'")
                 other.execute("set datestyle = 'SQL, DMY'")
-                assert store.do(said) == store.read(said) == ours
-                assert store.once(said, write=True) == store.once(said, write=False) == ours
+                assert store.do(session_options) == store.read(session_options) == expected
+                assert store.once(session_options, write=True) == store.once(session_options, write=False) == expected
 
         @hf.job(name="work", key="document")
         def work(document: str) -> str:

@@ -1,4 +1,4 @@
-"""Old SQLite clients open and close the file while our processes are killed: nothing is lost."""
+"""No run is lost while processes are killed and old SQLite clients open and close the file."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ import pytest
 from tests.listing import runs_of
 from tests.postgres import PostgresServer, postgres_server
 from tests.process.support import PROGRAMS, WorkerProcess, descendants, marks, outside_clients, overlaps
+from tests.python_process import PythonProcess
 
 from holdfast import Holdfast
 
@@ -30,7 +31,7 @@ pytestmark = pytest.mark.timeout(180)
 
 
 class Submitter:
-    """Processes that submit one run after the other, killed and replaced until the count is reached."""
+    """Submits `count` runs from processes that are killed, `lives` of them one after the other."""
 
     def __init__(self, count: int, *, lives: int) -> None:
         self.acknowledged: list[str] = []
@@ -51,7 +52,7 @@ class Submitter:
     def _run(self) -> None:
         for _ in range(self._lives):
             wanted = self._count // self._lives
-            process = subprocess.Popen(
+            process = PythonProcess(
                 [sys.executable, PROGRAMS / "keyed_jobs.py", "1000000"], stdout=subprocess.PIPE, text=True
             )
             assert process.stdout is not None
@@ -63,7 +64,7 @@ class Submitter:
 
 
 def churn(start: Start, *, workers: int, life: float, until: Callable[[], bool]) -> dict[int, float]:
-    """Keep so many workers running, each killed after about so many seconds; when each was."""
+    """Keep this many workers running and kill each after about `life` seconds; return the kill times by pid."""
     killed: dict[int, float] = {}
     alive: list[tuple[WorkerProcess, float]] = []
     chance = random.Random(1)
@@ -80,8 +81,8 @@ def churn(start: Start, *, workers: int, life: float, until: Callable[[], bool])
     return killed
 
 
-def all_succeeded(hf: Holdfast, acknowledged: list[str]) -> None:
-    """Every run that was acknowledged, and whatever else was stored, has succeeded; all is where it must be."""
+def check_all_succeeded(hf: Holdfast, acknowledged: list[str]) -> None:
+    """Check that the acknowledged runs are stored, every stored run has succeeded and the database is consistent."""
     stored = {run.id: run.state for run in runs_of(hf)}
     assert set(acknowledged) <= set(stored)
     assert set(stored.values()) == {"succeeded"}
@@ -93,7 +94,7 @@ def unfinished(hf: Holdfast) -> int:
 
 
 @pytest.mark.contract("S3")
-def test_killed_workers_and_submitters_beside_old_sqlite_clients_lose_nothing(
+def test_killed_workers_and_submitters_lose_no_run_while_old_sqlite_clients_use_the_file(
     load: Callable[..., Any], sqlite_url: str, tmp_path: Path, start_worker: Start
 ) -> None:
     app = load("keyed_jobs", sqlite_url, TEST_LEASE="2")
@@ -102,12 +103,12 @@ def test_killed_workers_and_submitters_beside_old_sqlite_clients_lose_nothing(
         with Submitter(300, lives=3) as submitter:
             killed = churn(start_worker, workers=2, life=2.5, until=lambda: submitter.done and not unfinished(app.hf))
     assert killed
-    all_succeeded(app.hf, submitter.acknowledged)
+    check_all_succeeded(app.hf, submitter.acknowledged)
     assert overlaps(marks(tmp_path), killed=killed) == []
 
 
 @pytest.mark.contract("S3")
-def test_killed_gunicorn_workers_beside_old_sqlite_clients_lose_nothing(
+def test_killed_gunicorn_workers_lose_no_run_while_old_sqlite_clients_use_the_file(
     load: Callable[..., Any], sqlite_url: str, tmp_path: Path
 ) -> None:
     app = load("gunicorn_app", sqlite_url)
@@ -142,7 +143,7 @@ def test_killed_gunicorn_workers_beside_old_sqlite_clients_lose_nothing(
 
 
 def _submitted(address: str, server: subprocess.Popen[bytes], number: int) -> str | None:
-    """The run that a request made, if it was answered; every twentieth request costs a worker its life."""
+    """Send a request; return its run id, or None if it failed. Every twentieth request first kills a server worker."""
     if number % 20 == 10:
         for pid in list(descendants(server.pid))[:1]:
             os.kill(pid, signal.SIGKILL)
@@ -152,7 +153,7 @@ def _submitted(address: str, server: subprocess.Popen[bytes], number: int) -> st
                 answer = httpx.get(address, timeout=20, verify=False)
                 return answer.text if answer.status_code == 200 else None
             except (httpx.ReadError, httpx.RemoteProtocolError):
-                return None  # killed in the middle: it may be stored or not
+                return None  # killed during the request: the run may be stored or not
         assert server.poll() is None
         time.sleep(0.1)
     raise AssertionError("the server does not answer")
@@ -165,7 +166,7 @@ def _submitted(address: str, server: subprocess.Popen[bytes], number: int) -> st
 def test_five_thousand_keyed_runs_survive_random_kills(
     load: Callable[..., Any], store: str, tmp_path: Path, start_worker: Start
 ) -> None:
-    """Four workers that live a few seconds each, with the default lease; old clients, or crashes of the server."""
+    """Each of four workers lives a few seconds, while old SQLite clients or crashes of PostgreSQL interfere."""
     with contextlib.ExitStack() as opened:
         if store == "sqlite":
             url, disturbance = f"sqlite:///{tmp_path / 'work.db'}", outside_clients(tmp_path)
@@ -179,7 +180,7 @@ def test_five_thousand_keyed_runs_survive_random_kills(
         acknowledged = [run.id for run in app.work.submit_many(runs)]
         with disturbance:
             killed = churn(start_worker, workers=4, life=4, until=lambda: not _unfinished_now(app.hf))
-        all_succeeded(app.hf, acknowledged)
+        check_all_succeeded(app.hf, acknowledged)
         assert overlaps(marks(tmp_path), killed=killed) == []
 
 

@@ -1,4 +1,4 @@
-"""Child processes of the system: readiness, restarts, giving up, and stopping the whole process group."""
+"""Child processes of ./run: readiness, restarts, giving up, and stopping the whole process group."""
 
 from __future__ import annotations
 

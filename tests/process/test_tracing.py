@@ -1,4 +1,4 @@
-"""Traces: from the span of the submitter to those of the run and its steps, across processes."""
+"""A trace contains the spans of the submitter, the run and its steps, across processes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def exported(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
-    """A tracer provider for this test alone; the API itself allows one for ever."""
+    """Set a tracer provider for this test only; OpenTelemetry's own function sets one only once per process."""
     exporter = InMemorySpanExporter()
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
@@ -117,11 +117,11 @@ def test_every_attempt_belongs_to_the_trace_of_the_submitter_and_errors_are_reda
     assert [dict(span.attributes or {})["holdfast.outcome"] for span in spans] == ["retried", "failed"]
     for span in [*spans, *named(exported, "step pay")]:
         assert span.status.status_code is StatusCode.ERROR
-        said = f"{span.status.description}{[dict(event.attributes or {}) for event in span.events]}"
-        assert "ValueError" in said
-        assert "[redacted]" in said
-        assert "4111111111" not in said
-        assert "hunter2" not in said
+        recorded = f"{span.status.description}{[dict(event.attributes or {}) for event in span.events]}"
+        assert "ValueError" in recorded
+        assert "[redacted]" in recorded
+        assert "4111111111" not in recorded
+        assert "hunter2" not in recorded
 
 
 def test_a_run_that_waits_for_its_children_stays_in_one_trace_with_them(
@@ -143,7 +143,7 @@ def test_a_run_that_waits_for_its_children_stays_in_one_trace_with_them(
     assert {parent_of(span) for span in named(exported, "run part")} == {id_of(first)}
 
 
-def test_every_way_of_submitting_keeps_the_trace(
+def test_every_way_of_submitting_stores_the_trace(
     hf: Holdfast, manual: Manual, database: Database, exported: InMemorySpanExporter
 ) -> None:
     for name in ("one", "many", "joined"):
@@ -165,7 +165,7 @@ def test_every_way_of_submitting_keeps_the_trace(
 
     hf.start()
     with trace.get_tracer("test").start_as_current_span("request"):
-        here = telemetry.current()
+        current = telemetry.current()
         hf.submit("one")
         hf.jobs["many"].submit_many([{}])
         with contextlib.closing(database.connect()) as connection:
@@ -176,10 +176,10 @@ def test_every_way_of_submitting_keeps_the_trace(
         video.submit()
     hf.submit("one")
     manual.run_all()
-    assert here is not None
+    assert current is not None
     kept = traces(database)
-    assert kept.pop("one") is None  # the last of that name was submitted from nowhere
-    assert set(kept.values()) == {here}
+    assert kept.pop("one") is None  # the last run of this job was submitted outside of a span
+    assert set(kept.values()) == {current}
     assert {"many", "joined", "needy", "build", "video", "video.split", "video.part"} <= kept.keys()
 
 
@@ -190,7 +190,7 @@ def test_an_invalid_traceparent_is_ignored(fast: Holdfast, exported: InMemorySpa
     assert [span.parent for span in exported.get_finished_spans()] == [None] * 5
 
 
-def test_without_a_provider_nothing_is_traced_and_nothing_kept(fast: Holdfast) -> None:
+def test_without_a_provider_nothing_is_traced_or_stored(fast: Holdfast) -> None:
     @fast.job(name="work")
     def work(ctx: Context) -> str | None:
         with telemetry.step("nothing"):
@@ -203,8 +203,8 @@ def test_without_a_provider_nothing_is_traced_and_nothing_kept(fast: Holdfast) -
 
 
 def test_holdfast_never_imports_opentelemetry() -> None:
-    told = "import sys, holdfast, holdfast.worker.worker; sys.exit('opentelemetry' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", told], timeout=60, check=False).returncode == 0
+    program = "import sys, holdfast, holdfast.worker.worker; sys.exit('opentelemetry' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], timeout=60, check=False).returncode == 0
 
 
 def test_a_trace_continues_through_a_worker_and_an_isolated_run(
@@ -213,7 +213,7 @@ def test_a_trace_continues_through_a_worker_and_an_isolated_run(
     spans = tmp_path / "spans"
     monkeypatch.setenv("HOLDFAST_URL", f"sqlite:///{tmp_path / 'work.db'}")
     with Holdfast(os.environ["HOLDFAST_URL"]) as hf:
-        jobs = [hf.job(name=f"traced_jobs.{name}")(lambda: None) for name in ("apart", "together")]
+        jobs = [hf.job(name=f"traced_jobs.{name}")(lambda: None) for name in ("isolated", "threaded")]
         with trace.get_tracer("test").start_as_current_span("request") as request:
             for job in jobs:
                 job.submit()
@@ -225,10 +225,10 @@ def test_a_trace_continues_through_a_worker_and_an_isolated_run(
         check=True,
         capture_output=True,
     )
-    found = {told["name"]: told for told in map(json.loads, spans.read_text().splitlines())}
-    assert {told["trace"] for told in found.values()} == {trace_of(request)}
-    for name, step in (("apart", "alone"), ("together", "beside others")):
+    found = {span["name"]: span for span in map(json.loads, spans.read_text().splitlines())}
+    assert {span["trace"] for span in found.values()} == {trace_of(request)}
+    for name, step in (("isolated", "isolated step"), ("threaded", "threaded step")):
         run, its_step = found[f"run traced_jobs.{name}"], found[f"step {step}"]
         assert (run["kind"], run["parent"]) == ("CONSUMER", id_of(request))
         assert its_step["parent"] == run["id"]
-        assert (its_step["pid"] != run["pid"]) is (name == "apart")
+        assert (its_step["pid"] != run["pid"]) is (name == "isolated")

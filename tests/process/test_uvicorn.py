@@ -1,4 +1,4 @@
-"""A FastAPI application on uvicorn: abandoned waits do not keep it from stopping."""
+"""A FastAPI application on uvicorn stops even if requests have abandoned their waits for results."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ hf = Holdfast(poll_interval=0.1)
 app = FastAPI(lifespan=hf.lifespan)
 
 
-@hf.job(name="elsewhere", queue="served-by-nobody")
+@hf.job(name="elsewhere", queue="unserved")
 def elsewhere() -> None: ...
 
 
@@ -58,7 +58,7 @@ GIVEN_UP = 40  # more than asyncio's default executor has threads
 
 @pytest.fixture
 def serve(tmp_path: Path) -> Iterator[Callable[[str], tuple[subprocess.Popen[bytes], str]]]:
-    """Serve the application on a database: its process, and its URL."""
+    """Serve the application on a database; return the process and the URL of the server."""
     (tmp_path / "app.py").write_text(APP)
     started: list[subprocess.Popen[bytes]] = []
 
@@ -85,7 +85,7 @@ def serve(tmp_path: Path) -> Iterator[Callable[[str], tuple[subprocess.Popen[byt
 
 @pytest.mark.contract("S5")
 @pytest.mark.parametrize("kind", ["sqlite_url", "postgres_url"])
-def test_abandoned_waits_do_not_keep_uvicorn_from_stopping(
+def test_abandoned_waits_do_not_prevent_uvicorn_from_stopping(
     serve: Callable[[str], tuple[subprocess.Popen[bytes], str]], request: pytest.FixtureRequest, kind: str
 ) -> None:
     url = request.getfixturevalue(kind)
@@ -95,7 +95,7 @@ def test_abandoned_waits_do_not_keep_uvicorn_from_stopping(
         assert client.get("/thread").json() == "free"
         assert client.post("/double/4").json() == 8
     process.send_signal(signal.SIGTERM)
-    # uvicorn ends itself by the signal once its lifespan is over.
+    # After its lifespan has ended, uvicorn raises the signal again.
     assert process.wait(timeout=30) in (0, -signal.SIGTERM)
     with Holdfast(url) as hf:
         assert {hf.snapshot(run_id).state for run_id in given_up} == {"queued"}

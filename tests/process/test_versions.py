@@ -27,28 +27,28 @@ def smoke(python: Path | str, url: str) -> str:
     return done.stdout + done.stderr
 
 
-def test_it_works_on_postgresql_16_too() -> None:
+def test_the_smoke_test_passes_on_postgresql_16() -> None:
     with postgres_server(16, "--fsync=off") as server:
         assert smoke(sys.executable, server.url) == "all good\n"
 
 
 def other_pythons() -> list[str]:
-    """Pythons from 3.11 on, other than this one, on the path or where pyenv keeps them."""
+    """Interpreters of Python 3.11 or newer on the PATH or in pyenv, one per minor version except the current one."""
     names = [f"python3.{minor}" for minor in range(11, 16)]
     kept = sorted(Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"), "versions").glob("3.1[1-9]*/bin/python3"))
     found = [shutil.which(name) for name in names] + [str(path) for path in kept]
     working: dict[str, str] = {}
     for python in filter(None, found):
-        said = subprocess.run([python, "--version"], capture_output=True, text=True, check=False)
-        version = said.stdout.strip().removeprefix("Python ")
-        if said.returncode == 0 and version.split(".")[:2] != list(map(str, sys.version_info[:2])):
+        answer = subprocess.run([python, "--version"], capture_output=True, text=True, check=False)
+        version = answer.stdout.strip().removeprefix("Python ")
+        if answer.returncode == 0 and version.split(".")[:2] != list(map(str, sys.version_info[:2])):
             working.setdefault(".".join(version.split(".")[:2]), python)
     return list(working.values())
 
 
 @pytest.mark.long
 @pytest.mark.timeout(600)
-def test_it_works_on_every_python_of_this_machine(tmp_path: Path) -> None:
+def test_the_smoke_test_passes_on_every_python_of_this_machine(tmp_path: Path) -> None:
     for python in other_pythons():
         folder = tmp_path / Path(python).name
         subprocess.run([python, "-m", "venv", "--clear", folder], check=True, stdin=subprocess.DEVNULL)

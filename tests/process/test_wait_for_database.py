@@ -19,6 +19,7 @@ import pytest
 from tests.databases import sqlite
 from tests.postgres import PostgresServer
 from tests.process.test_worker_crashes import restart
+from tests.python_process import PythonProcess
 from tests.waiting import wait_for
 
 from holdfast import Holdfast, StoreUnavailable
@@ -43,12 +44,12 @@ COMMANDS = {
 
 
 class Command:
-    """A command of ours as a process, and what it says on standard error."""
+    """A `holdfast` command as a process, and its standard error."""
 
     def __init__(self, folder: Path, *arguments: str, url: str, **settings: str) -> None:
         self._log = folder / f"{arguments[0]}.log"
         with self._log.open("wb") as log:
-            self.process = subprocess.Popen(
+            self.process = PythonProcess(
                 [sys.executable, "-m", "holdfast", *arguments],
                 cwd=folder,
                 env={**os.environ, "HOLDFAST_URL": url, **settings},
@@ -60,11 +61,11 @@ class Command:
     def log(self) -> str:
         return self._log.read_text()
 
-    def says(self, text: str) -> None:
+    def wait_until_logged(self, text: str) -> None:
         wait_for(lambda: text in self.log() or self.process.poll() is not None, at_most=60, what=text)
         assert text in self.log(), self.log()
 
-    def ends(self, number: int | None = None) -> int:
+    def exit_code(self, number: int | None = None) -> int:
         if number is not None:
             self.process.send_signal(number)
         return self.process.wait(timeout=60)
@@ -72,7 +73,7 @@ class Command:
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Callable[..., Command]]:
-    """Start a command; none outlives the test."""
+    """Start a command, which is killed at the end of the test."""
     (tmp_path / "app.py").write_text(APP)
     started: list[Command] = []
 
@@ -107,14 +108,14 @@ def test_a_command_that_starts_before_the_database_waits_for_it(
 ) -> None:
     arguments, ready = COMMANDS[name]
     command = start(*arguments, url=server.url)
-    command.says(WAITING)
+    command.wait_until_logged(WAITING)
     server.start("--fsync=off")
-    command.says(ready)
-    assert command.log().count(WAITING) <= 3, "it does not say so at each attempt"
+    command.wait_until_logged(ready)
+    assert command.log().count(WAITING) <= 3, "it must not be logged at each attempt"
     if name != "orchestrator":
         with Holdfast(server.url) as hf:
             assert _greet(hf) == "hello Ada"
-    assert command.ends(signal.SIGTERM) == exit_codes.OK
+    assert command.exit_code(signal.SIGTERM) == exit_codes.OK
 
 
 @pytest.mark.contract("S3")
@@ -126,11 +127,11 @@ def test_a_worker_that_starts_while_the_database_recovers_from_a_crash_waits_for
         hf.start()
         server.kill()
         command = start("worker", "app:hf", "--exclusive", "one", url=server.url)
-        command.says(WAITING)
+        command.wait_until_logged(WAITING)
         restart(server)
-        command.says("queues: default")
+        command.wait_until_logged("queues: default")
         assert _greet(hf) == "hello Ada"
-    assert command.ends(signal.SIGTERM) == exit_codes.OK
+    assert command.exit_code(signal.SIGTERM) == exit_codes.OK
 
 
 @pytest.mark.contract("S4")
@@ -140,13 +141,15 @@ def test_after_the_wait_the_command_reports_that_the_database_is_unavailable(
 ) -> None:
     commands = [start(*arguments, "--wait", wait, url=server.url) for arguments, _ in COMMANDS.values()]
     for command in commands:
-        assert command.ends() == exit_codes.DATABASE
+        assert command.exit_code() == exit_codes.DATABASE
         assert command.log().count(WAITING) == lines
         assert "holdfast: store_unavailable: PostgreSQL is not available" in command.log()
 
 
 @pytest.mark.contract("S4")
-def test_a_refused_connection_is_not_waited_for(start: Callable[..., Command], server: PostgresServer) -> None:
+def test_a_command_does_not_wait_if_the_server_refuses_the_connection(
+    start: Callable[..., Command], server: PostgresServer
+) -> None:
     server.start("--fsync=off")
     with psycopg.connect(server.url, autocommit=True) as admin:
         found = admin.execute("show hba_file").fetchone()
@@ -168,7 +171,7 @@ def test_a_refused_connection_is_not_waited_for(start: Callable[..., Command], s
     }
     for url, reason in refused.items():
         command = start("worker", "app:hf", "--wait", "600", url=url, LC_ALL="C")
-        assert command.ends() == exit_codes.DATABASE
+        assert command.exit_code() == exit_codes.DATABASE
         assert WAITING not in command.log()
         assert re.search(f"store_refused: PostgreSQL refuses the connection: .*{reason}", command.log())
 
@@ -177,26 +180,26 @@ def test_a_refused_connection_is_not_waited_for(start: Callable[..., Command], s
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_waiting_command_stops_on_a_signal(start: Callable[..., Command], server: PostgresServer, name: str) -> None:
     command = start(*COMMANDS[name][0], "--wait", "600", url=server.url)
-    command.says(WAITING)
-    assert command.ends(signal.SIGTERM) == exit_codes.OK
+    command.wait_until_logged(WAITING)
+    assert command.exit_code(signal.SIGTERM) == exit_codes.OK
     assert "stopped before the database could be reached" in command.log()
 
 
 @pytest.mark.contract("P10")
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_locked_file_is_waited_for(start: Callable[..., Command], sqlite_url: str, name: str) -> None:
+def test_a_command_waits_for_a_locked_file(start: Callable[..., Command], sqlite_url: str, name: str) -> None:
     arguments, ready = COMMANDS[name]
     with contextlib.closing(sqlite.connect(sqlite_url.removeprefix("sqlite:///"), isolation_level=None)) as holder:
         holder.execute("begin exclusive")
         command = start(*arguments, url=sqlite_url, HOLDFAST_BUSY_TIMEOUT="0.1")
-        command.says(WAITING)
+        command.wait_until_logged(WAITING)
         holder.execute("rollback")
-    command.says(ready)
-    assert command.ends(signal.SIGTERM) == exit_codes.OK
+    command.wait_until_logged(ready)
+    assert command.exit_code(signal.SIGTERM) == exit_codes.OK
 
 
 @pytest.mark.contract("S3")
-def test_a_worker_inside_a_program_waits_as_long_as_its_setting_says(server: PostgresServer) -> None:
+def test_a_worker_inside_a_program_waits_only_if_start_is_given_a_wait(server: PostgresServer) -> None:
     with Holdfast(server.url, poll_interval=0.1, lease=5) as hf:
 
         @hf.job(name="greet")

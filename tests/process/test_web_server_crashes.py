@@ -1,6 +1,6 @@
-"""Web applications whose processes are killed, recycled and reloaded: no acknowledged run is lost or doubled.
+"""No acknowledged run is lost or duplicated while the processes of a web server are killed, recycled and reloaded.
 
-`docs/guide/setups.md` lists what is tested here.
+`docs/guide/setups.md` lists the setups that are tested here.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SETUPS = {
 
 
 class Server:
-    """A web server on a socket of ours, which outlives its processes."""
+    """A web server on a socket that outlives the processes of the server."""
 
     def __init__(self, command: tuple[str, ...], log: Path) -> None:
         self._command, self._log = command, log.open("ab")
@@ -50,7 +50,7 @@ class Server:
         return self._command[0] == "gunicorn"
 
     def post(self) -> str | None:
-        """The run that a request made; None if the server was killed before it answered."""
+        """Send a request; return its run id, or None if the server was killed before it answered."""
 
         def answer() -> list[str | None] | None:
             try:
@@ -65,7 +65,7 @@ class Server:
         return found[0]
 
     def kill(self) -> None:
-        """kill -9 the process that serves; Gunicorn replaces it, and we replace Uvicorn."""
+        """Kill the serving process with SIGKILL; Gunicorn replaces its worker, and this method restarts Uvicorn."""
         victim = self._serving()
         os.kill(victim, signal.SIGKILL)
         self.killed[victim] = time.clock_gettime(time.CLOCK_BOOTTIME)
@@ -93,7 +93,7 @@ class Server:
         return int(wait_for(lambda: [pid for pid in self._children() if not gone(pid)])[0])
 
     def _children(self) -> list[int]:
-        """Gunicorn's own children: each has a guardian as its child, which is none."""
+        """The worker processes of Gunicorn, without the guardians that they start."""
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             task = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children")
             return [int(pid) for pid in task.read_text().split()]

@@ -19,6 +19,7 @@ import psycopg
 import pytest
 from tests.postgres import PostgresServer, postgres_server
 from tests.process.support import PROGRAMS, WorkerProcess, gone, marks, overlaps
+from tests.python_process import PythonProcess
 from tests.waiting import wait_for
 
 from holdfast import RunFailed
@@ -33,7 +34,7 @@ def ended(app: Any, run_ids: list[str]) -> bool:
 
 
 @pytest.mark.contract("S3", "L6", "L7")
-def test_a_worker_killed_during_its_runs_loses_none_and_duplicates_none(
+def test_killing_a_worker_loses_and_duplicates_no_run(
     load: Callable[..., Any], local_url: str, tmp_path: Path, start_worker: Start
 ) -> None:
     app = load("marking_jobs", local_url)
@@ -51,7 +52,7 @@ def test_a_worker_killed_during_its_runs_loses_none_and_duplicates_none(
     assert [run.result(timeout=1) for run in runs] == list(range(300))
     assert overlaps(found, killed={victim.pid: killed_at}) == []
     again = [mark for mark in found if mark.what == "start" and mark.claim > 1]
-    assert again, "the victim had runs in hand"
+    assert again, "the killed worker must have had unfinished runs"
     unfinished = {mark.run_id for mark in found if mark.pid == victim.pid} - {
         mark.run_id for mark in found if mark.pid == victim.pid and mark.what == "end"
     }
@@ -61,18 +62,18 @@ def test_a_worker_killed_during_its_runs_loses_none_and_duplicates_none(
 
 
 @pytest.mark.contract("L5", "L7")
-def test_a_worker_that_slept_past_its_lease_cannot_finish(
+def test_a_worker_suspended_past_its_lease_cannot_finish_its_run(
     load: Callable[..., Any], local_url: str, tmp_path: Path, start_worker: Start
 ) -> None:
     app = load("marking_jobs", local_url)
-    sleeper = start_worker("marking_jobs").ready()
+    suspended = start_worker("marking_jobs").ready()
     run = app.wait.submit("go")
     wait_for(lambda: marks(tmp_path))
-    sleeper.signal(signal.SIGSTOP)
+    suspended.signal(signal.SIGSTOP)
     with app.hf.worker():
         wait_for(lambda: len(marks(tmp_path)) == 2)
         (tmp_path / "go-1").touch()
-        sleeper.signal(signal.SIGCONT)
+        suspended.signal(signal.SIGCONT)
         refused = wait_for(
             lambda: [
                 line
@@ -91,7 +92,7 @@ def test_a_worker_that_slept_past_its_lease_cannot_finish(
 
 def cli_worker(*options: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "holdfast", "worker", "marking_jobs:hf", *options]
-    return subprocess.Popen(command, cwd=PROGRAMS, stderr=subprocess.PIPE, text=True)
+    return PythonProcess(command, cwd=PROGRAMS, stderr=subprocess.PIPE, text=True)
 
 
 @pytest.mark.contract("S5")
@@ -105,7 +106,7 @@ def test_a_signal_lets_running_work_finish(load: Callable[..., Any], sqlite_url:
         (tmp_path / "go-1").touch()
         assert worker.wait(timeout=60) == 0
     assert run.refresh().state == "succeeded"
-    assert left.refresh().snapshot.claim == 0, "it claimed no more"
+    assert left.refresh().snapshot.claim == 0, "a stopping worker must claim nothing more"
 
 
 @pytest.mark.contract("S5")
@@ -131,7 +132,7 @@ def test_a_signal_releases_the_runs_that_do_not_finish_in_time(
 @pytest.mark.contract("S5")
 @pytest.mark.parametrize("job", ["wait", "wait_apart"])
 def test_a_second_signal_stops_at_once(load: Callable[..., Any], sqlite_url: str, tmp_path: Path, job: str) -> None:
-    app = load("marking_jobs", sqlite_url, TEST_SHUTDOWN_GRACE=600)  # longer than this test has patience
+    app = load("marking_jobs", sqlite_url, TEST_SHUTDOWN_GRACE=600)  # longer than the timeout of this test
     run = getattr(app, job).submit("go")
     with cli_worker() as worker:
         [first] = wait_for(lambda: marks(tmp_path))
@@ -139,7 +140,7 @@ def test_a_second_signal_stops_at_once(load: Callable[..., Any], sqlite_url: str
         wait_for(lambda: any("stopping" in line for line in worker.stderr or ()))
 
         def is_stopped() -> bool:
-            worker.send_signal(signal.SIGTERM)  # for two seconds after the first, it counts as the same
+            worker.send_signal(signal.SIGTERM)  # a repeated signal counts only after two seconds
             return worker.poll() is not None
 
         wait_for(is_stopped)
@@ -152,14 +153,14 @@ def test_a_second_signal_stops_at_once(load: Callable[..., Any], sqlite_url: str
 
 @pytest.fixture
 def own_postgres() -> Iterator[PostgresServer]:
-    """A server of this test's own, to be stopped and killed."""
+    """A PostgreSQL server for one test, which stops or kills it."""
     with postgres_server(18, "--fsync=off") as server:
         yield server
 
 
 @pytest.mark.contract("S3")
 @pytest.mark.parametrize("how", ["fast", "immediate", "kill -9"])
-def test_a_database_that_is_restarted_under_load_loses_nothing(
+def test_restarting_the_database_under_load_loses_no_run(
     load: Callable[..., Any], own_postgres: PostgresServer, tmp_path: Path, start_worker: Start, how: Any
 ) -> None:
     app = load("marking_jobs", own_postgres.url)
@@ -175,14 +176,14 @@ def test_a_database_that_is_restarted_under_load_loses_nothing(
     restart(own_postgres)
     wait_for(lambda: _ended_or_away(app, [run.id for run in runs]), at_most=60)
 
-    assert [worker.process.poll() for worker in workers] == [None, None], "the workers came back by themselves"
+    assert [worker.process.poll() for worker in workers] == [None, None], "the workers must survive the restart"
     assert [run.result(timeout=1) for run in runs] == list(range(300))
     assert overlaps(marks(tmp_path), killed={}) == []
     assert app.hf.verify() == []
 
 
 @pytest.mark.contract("S3")
-def test_a_database_that_restarts_is_waited_for_by_result_and_aresult(
+def test_result_and_aresult_keep_waiting_while_the_database_restarts(
     load: Callable[..., Any], own_postgres: PostgresServer
 ) -> None:
     app = load("marking_jobs", own_postgres.url)
@@ -197,7 +198,7 @@ def test_a_database_that_restarts_is_waited_for_by_result_and_aresult(
 
 
 def restart(server: PostgresServer) -> None:
-    """After a kill, its backends may need a moment to see that they are alone."""
+    """Start the server again; after a kill, its old processes may need a moment to end."""
     for _ in range(20):
         with contextlib.suppress(RuntimeError):
             server.start("--fsync=off")
@@ -216,7 +217,7 @@ def _ended_or_away(app: Any, run_ids: list[str]) -> bool:
 
 
 @pytest.mark.contract("S3", "Q12")
-def test_eight_workers_on_one_sqlite_file_do_each_run_once(
+def test_eight_workers_on_one_sqlite_file_execute_each_run_once(
     load: Callable[..., Any], sqlite_url: str, tmp_path: Path, start_worker: Start
 ) -> None:
     # The default lease: a worker on a busy machine must not look dead.
@@ -226,7 +227,7 @@ def test_eight_workers_on_one_sqlite_file_do_each_run_once(
     for worker in workers:
         worker.ready()
     submitted: list[Any] = []
-    for first in range(0, 2000, 100):  # while they work
+    for first in range(0, 2000, 100):  # while the workers run
         many = [{"number": number, "seconds": 0.0} for number in range(first, first + 100)]
         submitted += app.work.submit_many(many)
     wait_for(lambda: ended(app, [run.id for run in submitted]), at_most=60)
@@ -235,7 +236,7 @@ def test_eight_workers_on_one_sqlite_file_do_each_run_once(
     assert len(starts) == 2000
     twice = [run_id for run_id, count in starts.items() if count > 1]
     assert not twice, [(app.hf.snapshot(run_id), app.hf.timeline(run_id)) for run_id in twice[:3]]
-    assert len({mark.pid for mark in marks(tmp_path)}) > 1, "the work was shared"
+    assert len({mark.pid for mark in marks(tmp_path)}) > 1, "several workers must have executed runs"
     assert "locked" not in (tmp_path / "workers.log").read_text()
     assert app.hf.verify() == []
 
@@ -249,8 +250,8 @@ def test_a_single_process_fails_the_runs_of_its_killed_predecessor(
     run, queued = app.wait.submit("never"), app.wait.submit("go")
     wait_for(lambda: len(marks(tmp_path)) == 2)
     refused = start_worker("marking_jobs")
-    said = refused.said()
-    assert str(first.pid) in said, "the second one names the first"
+    line = refused.read_line()
+    assert str(first.pid) in line, "the error must name the first process"
     assert refused.process.wait(timeout=60) == 3
 
     first.signal(signal.SIGKILL)
@@ -274,12 +275,12 @@ def test_an_exclusive_worker_is_the_only_one_and_is_replaced_within_a_lease(
     load("marking_jobs", local_url)
     first = start_worker("marking_jobs", "4", "scheduler").ready()
     refused = start_worker("marking_jobs", "4", "scheduler")
-    assert f"pid {first.pid}" in refused.said()
+    assert f"pid {first.pid}" in refused.read_line()
     assert refused.process.wait(timeout=60) == 3
 
     first.signal(signal.SIGKILL)
     first.process.wait()
-    start_worker("marking_jobs", "4", "scheduler").ready()  # it waits for a lease, and no longer, before it is refused
+    start_worker("marking_jobs", "4", "scheduler").ready()  # a worker waits at most one lease for its exclusive name
 
 
 @pytest.mark.contract("S3")

@@ -325,7 +325,7 @@ class Oracle:
         self._require(all(count == 1 for count in made.values()), f"a build has two unfinished runs: {made}")
 
     def _rate(self, run_id: str, place: Place, now: Picture) -> None:
-        """Never more starts in a period than the rate allows, while no clock has jumped."""
+        """Check that a rate is not exceeded; after a clock jump it may be."""
         if now.runs[run_id][2] != "rated" or self._world.jumped or place.started_at is None:
             return
         self._starts = sorted([*self._starts, place.started_at])

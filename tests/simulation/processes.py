@@ -63,12 +63,12 @@ class Process:
         self.paused_until: float | None = None
         self.blocked_until = 0.0
         self.just_resumed = False
-        """True from the end of a pause until its watch checks leases again: the heartbeat may renew them first.
+        """True from the end of a pause until its watch thread checks leases again: the heartbeat may renew them first.
 
         A guardian would have killed `holdfast worker`; this worker is inside an application, which is never killed.
         """
         self.watch_delay = 0
-        """How many moves its threads make before its watch has priority again."""
+        """How many moves its threads make before its watch thread goes first again."""
         self.hf = world.database.engine(HostClock(world), HostIds(name, seed=world.random.getrandbits(32)))
         self.job: Job[..., Any] = self.hf.job(name="work")(self.work)
         self.features = Features(self)
@@ -93,7 +93,7 @@ class Process:
         raise AssertionError("a client does no work")
 
     def checks_leases(self) -> bool:
-        """Whether its watch now stops the runs whose leases have expired."""
+        """Whether its watch thread now stops runs whose leases have expired."""
         return True
 
     def die(self) -> None:

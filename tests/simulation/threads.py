@@ -53,7 +53,7 @@ class Threading:
         ]
         for module in found:
             module.threading = self  # type: ignore[attr-defined]
-        warm, pool.WARM = pool.WARM, sys.maxsize  # never close idle connections: a thread does that
+        warm, pool.WARM = pool.WARM, sys.maxsize  # never close idle connections, because that starts another thread
         vars(sqlite)["time"] = Waits()
         try:
             yield

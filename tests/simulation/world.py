@@ -229,7 +229,7 @@ class World:
         self.actors.append(Actor(name, process, number, greenlet.greenlet(body, parent=self.main)))
 
     def wait(self, seconds: float | None, condition: Callable[[], bool]) -> None:
-        """Let other threads run until the condition is true or the time is over."""
+        """Let other threads run until the condition is true or the time has passed."""
         actor = self._current_actor()
         actor.wake_at = None if seconds is None else self.elapsed + max(0.0, seconds)
         actor.condition = condition
@@ -330,7 +330,7 @@ class World:
 
     def _pick(self) -> Actor | None:
         runnable = [actor for actor in self.actors if self._can_run(actor)]
-        # The watch goes first: it needs no database, so a live process always stops its work in time.
+        # The watch thread goes first: it needs no database, so a live process always stops its work in time.
         watches = [actor for actor in runnable if actor.role == "watch" and not actor.process.watch_delay]
         if watches:
             return watches[0]

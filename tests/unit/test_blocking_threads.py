@@ -38,29 +38,29 @@ def test_calls_share_a_bounded_number_of_threads() -> None:
             together.wait(30)
         return number
 
-    async def scene() -> list[int]:
+    async def main() -> list[int]:
         return await asyncio.gather(*(threads.run(call, number) for number in range(50)))
 
-    assert asyncio.run(scene()) == list(range(50))
+    assert asyncio.run(main()) == list(range(50))
     assert len(used) == 3
 
 
 def test_a_call_sees_the_context_of_its_caller_and_raises_its_error_there() -> None:
     known, threads = contextvars.ContextVar[str]("known"), Threads("few", limit=1)
 
-    async def scene() -> str:
+    async def main() -> str:
         known.set("here")
         with pytest.raises(ZeroDivisionError):
             await threads.run(lambda: 1 // 0)
         return await threads.run(known.get)
 
-    assert asyncio.run(scene()) == "here"
+    assert asyncio.run(main()) == "here"
 
 
-def test_a_call_cancelled_before_its_turn_is_never_made() -> None:
+def test_a_call_that_is_cancelled_while_it_waits_for_a_thread_is_never_made() -> None:
     threads, made = Threads("one", limit=1), list[str]()
 
-    async def scene() -> None:
+    async def main() -> None:
         release, begun = threading.Event(), asyncio.Event()
         loop = asyncio.get_running_loop()
         first = asyncio.ensure_future(threads.run(lambda: (loop.call_soon_threadsafe(begun.set), release.wait(60))))
@@ -73,7 +73,7 @@ def test_a_call_cancelled_before_its_turn_is_never_made() -> None:
         release.set()
         await asyncio.gather(first, third)
 
-    asyncio.run(scene())
+    asyncio.run(main())
     assert made == ["made"]
 
 
@@ -82,12 +82,12 @@ def test_a_hanging_call_does_not_keep_the_process_from_exiting() -> None:
     assert done.stdout == "ended\n"
 
 
-def test_a_forked_child_has_threads_of_its_own() -> None:
+def test_a_forked_child_uses_its_own_threads() -> None:
     threads, release = Threads("one", limit=1), threading.Event()
     threads.submit(release.wait)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # threads and fork: the point of this test
+            warnings.simplefilter("ignore", DeprecationWarning)  # Python warns of a fork with threads
             pid = os.fork()
         if pid == 0:
             os._exit(0 if threads.submit(lambda: 7).result(30) == 7 else 1)

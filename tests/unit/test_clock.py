@@ -1,4 +1,4 @@
-"""Clocks: the system clock, its jumps, and the fake clock of tests."""
+"""The system clock, clock jumps, and the fake clock for tests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from holdfast.testing import FakeClock
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-class Still(SystemClock):
+class SteppedClock(SystemClock):
     """A system clock whose elapsed seconds are set by the test."""
 
     def __init__(self) -> None:
@@ -28,7 +28,7 @@ class Still(SystemClock):
 
 
 def test_now_is_the_time_of_the_host_until_a_database_has_answered() -> None:
-    clock = Still()
+    clock = SteppedClock()
     assert clock.now() == NOW
     clock.follow(NOW + timedelta(hours=3), asked=999.9, answered=1000.1)
     assert clock.now() == NOW + timedelta(hours=3)
@@ -36,13 +36,13 @@ def test_now_is_the_time_of_the_host_until_a_database_has_answered() -> None:
     assert clock.now() == NOW + timedelta(hours=3, minutes=1)
 
 
-def test_small_differences_keep_now_smooth_and_a_jump_is_noticed() -> None:
-    clock = Still()
+def test_small_differences_are_corrected_and_a_jump_is_noticed() -> None:
+    clock = SteppedClock()
     clock.follow(NOW, asked=1000, answered=1000)
     clock.seconds += 100
     assert clock.settled_for() >= timedelta(seconds=100)
     clock.follow(NOW + timedelta(seconds=100.01), asked=1099.9, answered=1100.1)
-    assert clock.now() == NOW + timedelta(seconds=100), "the measurement can't tell the difference"
+    assert clock.now() == NOW + timedelta(seconds=100), "differences within the measurement error are ignored"
     clock.follow(NOW + timedelta(seconds=100.5), asked=1100, answered=1100)
     assert clock.settled_for() >= timedelta(seconds=100), "half a second is drift, not a jump"
     assert clock.now() == NOW + timedelta(seconds=100.5)
@@ -53,14 +53,14 @@ def test_small_differences_keep_now_smooth_and_a_jump_is_noticed() -> None:
 
 
 @pytest.mark.contract("L7")
-def test_the_real_clock_goes_on_while_the_machine_is_suspended(monkeypatch: pytest.MonkeyPatch) -> None:
-    asleep = {time.CLOCK_BOOTTIME: 0.0}
+def test_the_real_clock_includes_the_time_of_a_suspended_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    suspended = {time.CLOCK_BOOTTIME: 0.0}
     real = time.clock_gettime
-    monkeypatch.setattr(time, "clock_gettime", lambda which: real(which) + asleep.get(which, 0.0))
+    monkeypatch.setattr(time, "clock_gettime", lambda which: real(which) + suspended.get(which, 0.0))
     clock = SystemClock()
     clock.follow(NOW, asked=clock.elapsed(), answered=clock.elapsed())
     before = clock.elapsed()
-    asleep[time.CLOCK_BOOTTIME] = 3600.0
+    suspended[time.CLOCK_BOOTTIME] = 3600.0
     assert clock.elapsed() - before >= 3600
     assert clock.now() >= NOW + timedelta(hours=1)
 
@@ -81,5 +81,5 @@ def test_a_fake_clock_moves_only_when_advanced() -> None:
     clock.advance(5)
     assert (clock.now() - start, clock.elapsed() - elapsed) == (timedelta(seconds=5), 5)
     clock.jump(timedelta(hours=-1))
-    assert clock.elapsed() - elapsed == 5, "a clock that is set does not make time go by"
+    assert clock.elapsed() - elapsed == 5, "a jump does not change the elapsed time"
     assert clock.settled_for() == timedelta(0)

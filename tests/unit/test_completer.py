@@ -1,4 +1,4 @@
-"""The completer without a database: outcomes that wait for their commit."""
+"""The completer without a database: outcomes that are not committed yet."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from holdfast.worker.completer import Completer
 def test_a_run_may_end_while_the_worker_collects_outcomes() -> None:
     nothing: Any = None
     completer = Completer(nothing, nothing, nothing, Signal(), holder="w", limited=(), on_room=lambda: None)
-    plain: Any = SimpleNamespace(end=lambda: True, lease=SimpleNamespace(entry=SimpleNamespace(queue="q", key=None)))
+    other: Any = SimpleNamespace(end=lambda: True, lease=SimpleNamespace(entry=SimpleNamespace(queue="q", key=None)))
 
-    class Looked:
-        """A run that is looked at just when another thread ends one more."""
+    class EndsAnother:
+        """A run during whose check another run ends, as if in another thread."""
 
         @property
         def lease(self) -> Any:
-            completer.complete(plain, Succeeded())
-            return plain.lease
+            completer.complete(other, Succeeded())
+            return other.lease
 
-    looked: Any = Looked()
-    completer.put_back([(looked, Succeeded()), (plain, Succeeded())])
+    ends_another: Any = EndsAnother()
+    completer.put_back([(ends_another, Succeeded()), (other, Succeeded())])
     assert completer.frees_a_key() is False
     assert len(completer.take()) == 3
 

@@ -1,4 +1,4 @@
-"""Invalid declarations are refused where they are written, with advice."""
+"""Invalid declarations raise an error at once, and its message says what to change."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def keyed(tenant: str) -> None: ...
 
 
 class Sample:
-    """What is declared before something is refused."""
+    """Valid declarations that exist before an invalid one is refused."""
 
     def __init__(self, hf: Holdfast) -> None:
         self.hf = hf
@@ -80,20 +80,20 @@ InvalidCall = tuple[Call, str]
 def needs_more(document: str) -> None: ...
 
 
-def odd(scheduled_for: int) -> None: ...
+def wrong_type(scheduled_for: int) -> None: ...
 
 
 def _each(
-    what: str, values: Iterable[Any], call: Callable[[Sample, Any], object], says: str = ""
+    what: str, values: Iterable[Any], call: Callable[[Sample, Any], object], message: str = ""
 ) -> dict[str, InvalidCall]:
-    """A row of the table for each value."""
+    """Return an entry of the table for each value."""
     return {
-        f"{what} {re.sub(' at 0x.*', '', ascii(value))[:60]}": (lambda on, value=value: call(on, value), says)  # type: ignore[misc]
+        f"{what} {re.sub(' at 0x.*', '', ascii(value))[:60]}": (lambda on, value=value: call(on, value), message)  # type: ignore[misc]
         for value in values
     }
 
 
-NO_ADDRESS: list[dict[str, Any]] = [
+INVALID_START_AT: list[dict[str, Any]] = [
     {"start_at": "/documents"},
     {"only_from_code": "yes"},
     {"only_from_code": True, "start_at": "documents"},
@@ -102,7 +102,7 @@ NO_ADDRESS: list[dict[str, Any]] = [
     {"only_from_code": True, "start_at": "/a b"},
     {"only_from_code": True, "start_at": "/" + "x" * 300},
 ]
-NO_POLICY: list[dict[str, Any]] = [
+INVALID_POLICIES: list[dict[str, Any]] = [
     {"max_attempts": 0},
     {"timeout": timedelta(0)},
     {"max_takeovers": -1},
@@ -110,7 +110,7 @@ NO_POLICY: list[dict[str, Any]] = [
     {"on_timeout": "x"},
     {"key_order": "x"},
 ]
-NO_RETRY: list[dict[str, Any]] = [
+INVALID_RETRIES: list[dict[str, Any]] = [
     {"step_attempts": 0},
     {"delay": timedelta(seconds=-1)},
     {"delay": -1},
@@ -122,28 +122,28 @@ NO_RETRY: list[dict[str, Any]] = [
     {"on": "x"},
     {"on": [5]},
 ]
-NO_RATE = ["", "10", "10/fortnight", "0/min", "-1/min", "10/0s", "99999999/s", 10]
+INVALID_RATES = ["", "10", "10/fortnight", "0/min", "-1/min", "10/0s", "99999999/s", 10]
 
 REFUSED: dict[str, InvalidCall] = {
     "no queue": (lambda on: on.hf.job(queue=None), "queue must be text"),  # type: ignore[arg-type]
-    "a number as a pipeline's name": (lambda on: on.hf.pipeline(1), "name must be text"),  # type: ignore[arg-type]
-    "a number as a job's name": (lambda on: on.hf.job(name=1)(plain), "name must be text"),  # type: ignore[arg-type]
-    "a yes as a duration": (lambda on: on.hf.schedule("* * * * *", catch_up=True), "True is not a duration"),
-    "a yes as a timeout": (lambda on: on.hf.job(timeout=True), "True is not a duration"),
-    "a yes as a number": (lambda on: on.hf.job(max_attempts=True), "max_attempts must be a whole number"),
-    "a delay that is none": (lambda on: on.keyed.using(delay=True), "True is not a duration"),
+    "a number as the name of a pipeline": (lambda on: on.hf.pipeline(1), "name must be text"),  # type: ignore[arg-type]
+    "a number as the name of a job": (lambda on: on.hf.job(name=1)(plain), "name must be text"),  # type: ignore[arg-type]
+    "True as a duration": (lambda on: on.hf.schedule("* * * * *", catch_up=True), "True is not a duration"),
+    "True as a timeout": (lambda on: on.hf.job(timeout=True), "True is not a duration"),
+    "True as a number": (lambda on: on.hf.job(max_attempts=True), "max_attempts must be a whole number"),
+    "True as a delay": (lambda on: on.keyed.using(delay=True), "True is not a duration"),
     **_each("key_limit", [0, -1, 1_001, "many"], lambda on, value: on.hf.job(name="x", key_limit=value), "key_limit"),
     **_each("per_worker", [0, -1, True, 1.5, "2"], lambda on, value: on.hf.queue("q", per_worker=value), "per_worker"),
-    **_each("a rate", NO_RATE, lambda on, value: on.hf.job(name="x", rate=value)(plain)),
-    **_each("a job", NO_ADDRESS, lambda on, value: on.hf.job(name="x", **value)),
-    **_each("a pipeline", NO_ADDRESS, lambda on, value: on.hf.pipeline("x", **value)),
-    **_each("a policy", NO_POLICY, lambda on, value: Policy(**value)),
-    **_each("a policy's change", NO_POLICY, lambda on, value: Policy().override(**value)),
-    **_each("a retry", NO_RETRY, lambda on, value: Retry(**value)),
-    "another try in the past": (lambda on: TryAgain("later", after=-1), ""),
+    **_each("a rate", INVALID_RATES, lambda on, value: on.hf.job(name="x", rate=value)(plain)),
+    **_each("a job", INVALID_START_AT, lambda on, value: on.hf.job(name="x", **value)),
+    **_each("a pipeline", INVALID_START_AT, lambda on, value: on.hf.pipeline("x", **value)),
+    **_each("a policy", INVALID_POLICIES, lambda on, value: Policy(**value)),
+    **_each("a change of a policy", INVALID_POLICIES, lambda on, value: Policy().override(**value)),
+    **_each("a retry", INVALID_RETRIES, lambda on, value: Retry(**value)),
+    "a retry in the past": (lambda on: TryAgain("later", after=-1), ""),
     # Triggers
     **_each("cron", ["* * * *", "61 * * * *", "", "0 0 30 2 *"], lambda on, value: Cron(value)),
-    **_each("a zone", ["Europe/Atlantis", "", "../../etc/passwd"], lambda on, value: Cron("* * * * *", value)),
+    **_each("a time zone", ["Europe/Atlantis", "", "../../etc/passwd"], lambda on, value: Cron("* * * * *", value)),
     **_each(
         "every",
         [timedelta(milliseconds=10), timedelta(0), timedelta(days=100_000)],
@@ -151,57 +151,66 @@ REFUSED: dict[str, InvalidCall] = {
     ),
     **_each("a trigger", [object(), IntervalTrigger(minutes=5, jitter=3)], lambda on, value: Adapted(value)),
     # Contradictions
-    "a limit of no key": (lambda on: on.hf.job(key_limit=2), "key_limit has no effect without a key"),
-    "an order of no key": (lambda on: on.hf.job(key_order="strict"), "key_order has no effect without a key"),
-    "a rate's key without a rate": (lambda on: on.hf.job(rate_key="tenant"), "rate_key has no effect without a rate"),
-    "a rate's name without a rate": (lambda on: on.hf.job(rate_name="mail"), "rate_name has no effect without a rate"),
-    "a rate of two names": (lambda on: on.hf.job(rate="1/s", rate_name="a", rate_key="tenant"), "not both"),
-    "a rate's name that is none": (lambda on: on.hf.job(rate="1/s", rate_name=""), "rate_name must be text"),
-    "a zone of an interval": (lambda on: on.hf.schedule(every=60, tz="Europe/Berlin"), "tz.*cron"),
-    "a jitter beyond the interval": (lambda on: on.hf.schedule(every=60, jitter=61)(plain), "jitter.*interval"),
-    "a stop that goes on": (lambda on: on.split(on_error="stop", allow_failures=1), "allow_failures.*on_error"),
-    "a queue for nothing": (lambda on: on.hf.queue("none", max_queued=0), "at least 1"),
-    # The wrong way round, or half of it
+    "key_limit without a key": (lambda on: on.hf.job(key_limit=2), "key_limit has no effect without a key"),
+    "key_order without a key": (lambda on: on.hf.job(key_order="strict"), "key_order has no effect without a key"),
+    "rate_key without a rate": (lambda on: on.hf.job(rate_key="tenant"), "rate_key has no effect without a rate"),
+    "rate_name without a rate": (lambda on: on.hf.job(rate_name="mail"), "rate_name has no effect without a rate"),
+    "rate_name with rate_key": (lambda on: on.hf.job(rate="1/s", rate_name="a", rate_key="tenant"), "not both"),
+    "an empty rate_name": (lambda on: on.hf.job(rate="1/s", rate_name=""), "rate_name must be text"),
+    "a time zone for an interval": (lambda on: on.hf.schedule(every=60, tz="Europe/Berlin"), "tz.*cron"),
+    "a jitter longer than the interval": (lambda on: on.hf.schedule(every=60, jitter=61)(plain), "jitter.*interval"),
+    "on_error stop with allowed failures": (
+        lambda on: on.split(on_error="stop", allow_failures=1),
+        "allow_failures.*on_error",
+    ),
+    "a queue with capacity 0": (lambda on: on.hf.queue("none", max_queued=0), "at least 1"),
+    # Decorators in the wrong order, or without parentheses
     "a job above a schedule": (lambda on: on.hf.job()(on.scheduled), r"@hf\.schedule\(…\) above"),
     "a job of a job": (lambda on: on.hf.job()(on.job), "is already a job"),
     "a build of a job": (lambda on: on.hf.build()(on.building), "is already a job"),
-    "a job that is no function": (lambda on: on.hf.job()(1), "1 is not a function"),  # type: ignore[call-overload]
+    "a job that is not a function": (lambda on: on.hf.job()(1), "1 is not a function"),  # type: ignore[call-overload]
     "a function without a name": (lambda on: on.hf.job()(functools.partial(plain)), "pass name=…"),
     "a schedule without parentheses": (lambda on: on.hf.schedule(plain), "with parentheses"),  # type: ignore[arg-type]
-    # What a slot can't fill
-    "a schedule of arguments": (lambda on: on.hf.schedule(every=60)(needs_more), "can't be scheduled"),
-    "a schedule of a number": (lambda on: on.hf.schedule(every=60)(odd), "can't be scheduled"),
+    # Jobs that can't be scheduled
+    "a schedule of a job with arguments": (lambda on: on.hf.schedule(every=60)(needs_more), "can't be scheduled"),
+    "a schedule of a job with a wrong argument type": (
+        lambda on: on.hf.schedule(every=60)(wrong_type),
+        "can't be scheduled",
+    ),
     "a schedule of a pipeline": (lambda on: on.hf.schedule("* * * * *")(on.pipeline), "can't be scheduled"),
     "a schedule of a stage": (lambda on: on.hf.schedule("* * * * *")(on.source), "can't be scheduled"),
     "a schedule of a job with a key": (lambda on: on.hf.schedule(every=60)(on.with_key), "has a key, but"),
     "a second schedule": (lambda on: on.hf.schedule(every=30)(on.twice), "already has a schedule"),
-    "a schedule's queue": (lambda on: on.hf.schedule(every=60, queue="q")(on.job), "where the job is defined"),
-    # Unknown, or of another place
-    "a slip in using": (lambda on: on.keyed.using(dealy=3), "unknown option dealy; did you mean delay"),
-    "an unknown word in using": (lambda on: on.keyed.using(xyz=3), "known: .*idempotency_key.*timeout"),
+    "a queue for a scheduled job": (lambda on: on.hf.schedule(every=60, queue="q")(on.job), "where the job is defined"),
+    # Unknown options, and options of other decorators
+    "a misspelt option of using": (lambda on: on.keyed.using(dealy=3), "unknown option dealy; did you mean delay"),
+    "an unknown option of using": (lambda on: on.keyed.using(xyz=3), "known: .*idempotency_key.*timeout"),
     "a key of a stage": (lambda on: on.pipeline.stage(key="x"), "key is not an option of a stage"),
-    "a key's limit of a stage": (lambda on: on.pipeline.stage(key_limit=2), "key_limit is not an option of a stage"),
-    "a slip in a stage": (lambda on: on.pipeline.stage(timeot=3), "did you mean timeout"),
+    "a key_limit of a stage": (lambda on: on.pipeline.stage(key_limit=2), "key_limit is not an option of a stage"),
+    "a misspelt option of a stage": (lambda on: on.pipeline.stage(timeot=3), "did you mean timeout"),
     "a key of a build": (lambda on: on.hf.build(key="x"), "key is not an option of a build"),
-    "a slip in a build": (lambda on: on.hf.build(scoep="x"), "did you mean scope"),
-    # What a user did not write is not spoken of
-    "no instance": (lambda on: on.hf.schedule(every=60, max_instances=0)(plain), "max_instances must be 1 to 1000"),
-    "instances that are no number": (
+    "a misspelt option of a build": (lambda on: on.hf.build(scoep="x"), "did you mean scope"),
+    # Messages name only options that the user has written
+    "max_instances of 0": (
+        lambda on: on.hf.schedule(every=60, max_instances=0)(plain),
+        "max_instances must be 1 to 1000",
+    ),
+    "max_instances that is not a number": (
         lambda on: on.hf.schedule(every=60, max_instances="2")(plain),  # type: ignore[arg-type]
         "max_instances must be 1 to 1000",
     ),
 }
 
 
-def refused(sample: Sample, call: Call, says: str) -> None:
-    """It is refused, and nothing is declared."""
+def refused(sample: Sample, call: Call, message: str) -> None:
+    """Check that a call is refused and declares nothing."""
     hf = sample.hf
 
     def declared() -> tuple[object, ...]:
         return list(hf.jobs), list(hf.scheduled), dict(hf._declarations.per_worker)
 
     before = declared()
-    with pytest.raises(InvalidPolicy, match=says or None):
+    with pytest.raises(InvalidPolicy, match=message or None):
         call(sample)
     assert declared() == before
 
@@ -284,11 +293,11 @@ def test_similar_valid_declarations_are_accepted(sample: Sample) -> None:
 
 @pytest.mark.contract("S4")
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [([1], "a mapping of arguments.*not 1"), (["tenant"], "mapping"), (7, "mapping"), ("ab", "not 'a'")],
 )
-def test_submit_many_accepts_only_mappings(sample: Sample, arguments: Any, said: str) -> None:
-    with pytest.raises(InvalidArguments, match=said):
+def test_submit_many_accepts_only_mappings(sample: Sample, arguments: Any, message: str) -> None:
+    with pytest.raises(InvalidArguments, match=message):
         sample.keyed.submit_many(arguments)
     assert runs_of(sample.hf) == []
 
@@ -322,8 +331,8 @@ def test_an_unannotated_context_parameter_is_explained(hf: Holdfast) -> None:
 
 
 @pytest.mark.contract("S4")
-@pytest.mark.parametrize("now", [datetime(2026, 1, 1), "yesterday"])  # noqa: DTZ001 - that is what is refused
-def test_prune_needs_an_instant(hf: Holdfast, now: Any) -> None:
+@pytest.mark.parametrize("now", [datetime(2026, 1, 1), "yesterday"])  # noqa: DTZ001 - naive on purpose
+def test_prune_needs_a_time_with_a_time_zone(hf: Holdfast, now: Any) -> None:
     with pytest.raises(InvalidArguments, match="now must be a datetime with a time zone"):
         hf.prune(now=now)
 
@@ -367,7 +376,7 @@ def test_a_worker_accepts_one_queue_or_several(hf: Holdfast) -> None:
 
 @pytest.mark.contract("S4")
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         ({"leese": 3}, r"^unknown setting leese; did you mean lease\?$"),
         ({"colour": 3}, r"^unknown setting colour$"),
@@ -394,11 +403,11 @@ def test_a_worker_accepts_one_queue_or_several(hf: Holdfast) -> None:
     ],
     ids=str,
 )
-def test_an_invalid_setting_is_named(sqlite_url: str, given: dict[str, Any], said: str) -> None:
-    with pytest.raises(InvalidSetting, match=said) as caught:
+def test_an_invalid_setting_is_named(sqlite_url: str, given: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidSetting, match=message) as caught:
         load(given, {})
     assert "Value error" not in str(caught.value)
-    with pytest.raises(InvalidSetting, match=said):
+    with pytest.raises(InvalidSetting, match=message):
         Holdfast(sqlite_url, **given)
 
 
@@ -437,7 +446,7 @@ def test_a_variable_similar_to_a_setting_causes_a_warning(caplog: pytest.LogCapt
     ]
 
 
-# What a run that failed says
+# Errors of failed runs
 
 
 def test_a_failed_run_shows_the_last_line_of_its_error_and_keeps_the_rest() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast.support.errors import HoldfastError
 
 
-def test_every_error_has_a_code_of_its_own() -> None:
+def test_every_error_has_a_unique_code() -> None:
     def below(kind: type[HoldfastError]) -> list[type[HoldfastError]]:
         return [kind, *(one for child in kind.__subclasses__() for one in below(child))]
 

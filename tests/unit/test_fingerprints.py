@@ -1,4 +1,4 @@
-"""Fingerprints: the same on every machine, and different for different content."""
+"""Fingerprints are the same on every machine, and differ if the content differs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def folder(root: Path, **files: str) -> Path:
 
 
 def test_fingerprints_do_not_change_between_versions() -> None:
-    """Written down: another value here means that everyone's builds are made anew."""
+    """The expected values are constants: if they changed, all builds of all users would be made again."""
     parts: list[Any] = ["text", b"bytes", 1, 1.5, True, None, {"b": 2, "a": [1, "x"]}]
     assert fingerprint(*parts) == "353ddb44d4951403f993a40602fca3c3b505f363975a4a13164127dc72feec27"
     assert fingerprint() == "aca704424e6c33d623b25aa340fb7add8dfbd6021c60260487fcfc2dd8929efb"
@@ -72,7 +72,7 @@ def test_the_fingerprint_of_a_folder_covers_file_names_and_contents(tmp_path: Pa
     (other / "src/app").chmod(0o755)
     (other / "void").mkdir()
     assert fingerprint(one) == fingerprint(other)
-    assert fingerprint(one) == fingerprint(Path(os.path.relpath(one))), "by whatever way one comes to it"
+    assert fingerprint(one) == fingerprint(Path(os.path.relpath(one))), "a relative path gives the same fingerprint"
 
     before = fingerprint(other)
     (other / "src/app").write_text("print(1)")
@@ -119,8 +119,8 @@ def test_a_value_without_a_fingerprint_is_refused(tmp_path: Path) -> None:
         ({1: "x"}, "the names of a mapping must be text"),
         ([source, {"x": object()}], "type object has no fingerprint"),
     ]
-    for part, says in wrong:
-        with pytest.raises(NoFingerprint, match=says):
+    for part, message in wrong:
+        with pytest.raises(NoFingerprint, match=message):
             fingerprint("fine", part)
 
 
@@ -130,7 +130,7 @@ def test_fingerprints_are_the_same_in_other_processes_and_with_other_hash_seeds(
         "from pathlib import Path; from holdfast import fingerprint; "
         f"print(fingerprint(Path({str(tmp_path)!r}), {{'b': 1, 'a': [None, 1.5]}}))"
     )
-    said = {
+    found = {
         subprocess.run(
             [sys.executable, "-c", program],
             env={**os.environ, "PYTHONHASHSEED": seed},
@@ -140,4 +140,4 @@ def test_fingerprints_are_the_same_in_other_processes_and_with_other_hash_seeds(
         ).stdout.strip()
         for seed in ("0", "1")
     }
-    assert said == {fingerprint(tmp_path, {"a": [None, 1.5], "b": 1})}
+    assert found == {fingerprint(tmp_path, {"a": [None, 1.5], "b": 1})}

@@ -1,4 +1,4 @@
-"""Ids: unique, sortable, and safe in threads and forks."""
+"""Ids: unique, sortable, and safe with threads and forks."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_threads_never_get_the_same_id() -> None:
     assert len(set(made)) == 4000
 
 
-def test_a_forked_child_makes_other_ids() -> None:
+def test_a_forked_child_creates_different_ids() -> None:
     import warnings
 
     ids = Ids()

@@ -1,4 +1,4 @@
-"""Messages between a worker and an isolated run: values come back equal."""
+"""Messages between a worker and an isolated run: values are equal after sending."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def sent(message: messages.Message) -> messages.Message:
     return received
 
 
-def test_a_claim_comes_back_equal() -> None:
+def test_a_claim_is_equal_after_sending() -> None:
     entry = QueueEntry(run_id="r", job="j", queue="q", rank=-1, key="lone \ud800", claim=2, rate_turn=3)
     lease = Lease(entry=entry, holder="w", started_at=NOW, expires_at=NOW, deadline_at=None, permit=4)
     claim = ClaimedRun(lease=lease, args='{"a":1}', policy=POLICY, tags="{}", again_of="x", created_at=NOW, stage="s")
@@ -37,7 +37,7 @@ def test_a_claim_comes_back_equal() -> None:
     assert back.created_at.tzinfo is UTC
 
 
-def test_a_submission_comes_back_equal_with_its_builds_and_its_family() -> None:
+def test_a_submission_with_builds_and_family_is_equal_after_sending() -> None:
     member = Submission(run_id="m", **SUBMITTED)
     submission = Submission(
         run_id="r",
@@ -55,7 +55,7 @@ def test_a_submission_comes_back_equal_with_its_builds_and_its_family() -> None:
     assert (request.queue, request.policy) == (REQUEST.queue, REQUEST.policy)
 
 
-def test_steps_artifacts_and_results_come_back_equal() -> None:
+def test_steps_artifacts_and_results_are_equal_after_sending() -> None:
     values: list[Any] = [
         Step(name="s", result="1", claim=1, attempts=2, started_at=NOW, finished_at=NOW, number=3),
         Artifact(run_id="r", folder="p", name="n", claim=1, size=2, sha256="0" * 64, created_at=NOW),

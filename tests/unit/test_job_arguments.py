@@ -20,7 +20,7 @@ def arguments(fn: Any) -> Arguments:
     return Arguments(fn, job="work")
 
 
-def test_a_context_parameter_is_found_by_its_annotation_and_is_no_argument() -> None:
+def test_a_context_parameter_is_found_by_its_annotation_and_is_not_an_argument() -> None:
     def work(first: int, context: Context, last: str = "x") -> None: ...
 
     found = arguments(work)
@@ -29,16 +29,16 @@ def test_a_context_parameter_is_found_by_its_annotation_and_is_no_argument() -> 
 
 
 def test_an_annotation_that_cannot_be_resolved_does_not_affect_the_others() -> None:
-    def work(context: Context, number: int, odd: OnlyForTypeCheckers) -> None: ...  # type: ignore[name-defined]  # noqa: F821
+    def work(context: Context, number: int, unresolved: OnlyForTypeCheckers) -> None: ...  # type: ignore[name-defined]  # noqa: F821
 
     found = arguments(work)
     assert found.context_name == "context"
     with pytest.raises(InvalidArguments, match="number"):
         found.encode(("one", 2), {}, max_bytes=100)
-    assert found.encode((1, "anything"), {}, max_bytes=100)[0] == '{"number":1,"odd":"anything"}'
+    assert found.encode((1, "anything"), {}, max_bytes=100)[0] == '{"number":1,"unresolved":"anything"}'
 
 
-def test_arguments_must_come_back_unchanged() -> None:
+def test_arguments_that_json_would_change_are_refused() -> None:
     def work(value: Any) -> None: ...
 
     for good in (1, "x", [1, None], {"a": 1.5}):

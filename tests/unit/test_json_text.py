@@ -20,12 +20,12 @@ INSTANTS = st.datetimes(
 
 
 @given(INSTANTS)
-def test_an_instant_comes_back_from_its_text(instant: datetime) -> None:
+def test_an_instant_is_unchanged_after_conversion_to_text(instant: datetime) -> None:
     assert json_text.parse_instant(json_text.instant_text(instant)) == instant
 
 
 @given(INSTANTS, INSTANTS)
-def test_the_texts_of_instants_sort_as_the_instants_do(one: datetime, other: datetime) -> None:
+def test_the_texts_of_instants_sort_like_the_instants(one: datetime, other: datetime) -> None:
     assert (json_text.instant_text(one) < json_text.instant_text(other)) == (one < other)
     assert len(json_text.instant_text(one)) == 26
 
@@ -39,13 +39,13 @@ JSON = st.recursive(
 
 
 @given(JSON)
-def test_json_comes_back(value: Any) -> None:
+def test_a_value_is_unchanged_after_conversion_to_json(value: Any) -> None:
     assert json_text.load(json_text.dump(value, what="it")) == value
 
 
 def test_values_that_json_cannot_hold_are_refused() -> None:
-    with pytest.raises(NotSerialisable, match="the thing can't be stored"):
-        json_text.dump(object(), what="the thing")
+    with pytest.raises(NotSerialisable, match="the argument can't be stored"):
+        json_text.dump(object(), what="the argument")
     loop: list[Any] = []
     loop.append(loop)
     with pytest.raises(NotSerialisable):
@@ -61,7 +61,7 @@ def test_compact_gives_the_same_text_for_equal_values() -> None:
 
 
 @given(st.lists(st.none() | st.text()), st.lists(st.none() | st.text()))
-def test_a_digest_changes_when_any_part_does(one: list[str | None], other: list[str | None]) -> None:
+def test_a_digest_changes_if_any_part_changes(one: list[str | None], other: list[str | None]) -> None:
     if one != other and not any("\x1f" in (part or "") or part == "\x00" for part in one + other):
         assert json_text.digest(*one) != json_text.digest(*other) or (not one) != (not other)
     assert json_text.digest(*one) == json_text.digest(*one)

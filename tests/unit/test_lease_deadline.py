@@ -14,18 +14,18 @@ LEASE = timedelta(seconds=8)
 
 
 def test_the_next_check_is_never_after_the_moment_at_which_the_worker_must_stop() -> None:
-    clock, hand, ends = FakeClock(), InFlight(), list[float]()
-    hand.guardian = Guardian(SharedMemory.create({}))
-    watch = Deadlines(hand, clock, lease=LEASE, on_unsafe=lambda why: ends.append(clock.elapsed()))
-    hand.guardian.executing(1)
+    clock, in_flight, unsafe_at = FakeClock(), InFlight(), list[float]()
+    in_flight.guardian = Guardian(SharedMemory.create({}))
+    deadlines = Deadlines(in_flight, clock, lease=LEASE, on_unsafe=lambda why: unsafe_at.append(clock.elapsed()))
+    in_flight.guardian.executing(1)
     must_end_at = clock.elapsed() + 0.5
-    hand.guardian.safe_until(must_end_at + LEASE.total_seconds() / 20)
+    in_flight.guardian.safe_until(must_end_at + LEASE.total_seconds() / 20)
 
-    while not ends and clock.elapsed() < must_end_at + 10:
-        clock.advance(timedelta(seconds=watch.check()))
-    assert must_end_at <= ends[0] < must_end_at + 0.01
+    while not unsafe_at and clock.elapsed() < must_end_at + 10:
+        clock.advance(timedelta(seconds=deadlines.check()))
+    assert must_end_at <= unsafe_at[0] < must_end_at + 0.01
 
-    hand.guardian.executing(0)
-    watch.check()
-    assert len(ends) == 1, "no function executes that could run beside a takeover"
-    hand.guardian.close()
+    in_flight.guardian.executing(0)
+    deadlines.check()
+    assert len(unsafe_at) == 1, "without a running function there is nothing to stop"
+    in_flight.guardian.close()

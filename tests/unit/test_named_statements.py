@@ -25,7 +25,7 @@ def test_parameters_are_written_in_the_drivers_own_style(style: Any, expected: s
     assert query.bind({"a": 1, "b": 2}) == bound
 
 
-def test_quotes_casts_comments_and_percents_are_no_parameters() -> None:
+def test_quotes_casts_comments_and_percents_are_not_parameters() -> None:
     text = "-- a :comment\nselect ':quoted', x::text, 10 % 3\nfrom t\nwhere a = :a"
     query = translate("q", text, prefix="holdfast_", style="pyformat")
     assert query.parameters == ("a",)
@@ -40,7 +40,7 @@ def test_a_missing_or_unknown_parameter_is_an_error(values: dict[str, object]) -
         query.bind(values)
 
 
-def test_the_prefix_is_replaced_everywhere_and_the_schema_only_where_it_is_allowed() -> None:
+def test_the_prefix_is_replaced_everywhere_but_a_schema_only_where_sql_allows_it() -> None:
     text = (
         "create index holdfast_ix_runs on holdfast_runs (id); create trigger holdfast_tr_x on holdfast_runs; "
         "alter table holdfast_runs add constraint holdfast_ck_runs check (id > 0)"

@@ -18,21 +18,21 @@ def test_a_signal_set_before_a_wait_wakes_only_that_wait() -> None:
 
 def test_listeners_are_notified_of_every_commit_until_they_unsubscribe() -> None:
     notifier = Notifier()
-    heard: list[tuple[set[str], list[str]]] = []
-    leave = notifier.listen(lambda names, ended: heard.append((names, ended)))
+    received: list[tuple[set[str], list[str]]] = []
+    leave = notifier.listen(lambda names, ended: received.append((names, ended)))
     notifier.committed({"mail"}, ["r1"])
     notifier.heard({""})
     leave()
     notifier.committed({"mail"}, [])
-    assert heard == [({"mail"}, ["r1"]), ({""}, [])]
+    assert received == [({"mail"}, ["r1"]), ({""}, [])]
 
 
 def test_notifications_for_other_processes_are_batched_and_none_is_lost() -> None:
-    told: list[set[str]] = []
+    announced: list[set[str]] = []
     first, go = threading.Event(), threading.Event()
 
     def announce(names: set[str]) -> None:
-        told.append(set(names))
+        announced.append(set(names))
         first.set()
         go.wait(60)
 
@@ -43,6 +43,6 @@ def test_notifications_for_other_processes_are_batched_and_none_is_lost() -> Non
         announcer.announce({f"q{number}"})
     go.set()
     announcer.close()
-    assert told[0] == {"a"}
-    assert set().union(*told) == {"a", *(f"q{n}" for n in range(50))}
-    assert len(told) < 10
+    assert announced[0] == {"a"}
+    assert set().union(*announced) == {"a", *(f"q{n}" for n in range(50))}
+    assert len(announced) < 10

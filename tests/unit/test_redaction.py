@@ -1,4 +1,4 @@
-"""Redaction: secrets are hidden, and errors are bounded."""
+"""Redaction: secrets are hidden, and long errors are shortened."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from holdfast.support.redaction import MAX_ERROR, Redactor
         ("the token bucket is empty", "the token bucket is empty"),
     ],
 )
-def test_secrets_are_hidden_and_the_rest_stays(text: str, hidden: str) -> None:
+def test_secrets_are_hidden_and_other_text_is_unchanged(text: str, hidden: str) -> None:
     assert Redactor().text(text) == hidden
 
 
-def test_a_rule_without_a_group_hides_all_that_it_matches() -> None:
+def test_a_rule_without_a_group_hides_the_whole_match() -> None:
     assert Redactor([r"\d{4}-\d{4}"]).text("card 1234-5678.") == "card [redacted]."
 
 

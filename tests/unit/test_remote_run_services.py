@@ -16,7 +16,7 @@ from holdfast.worker.isolation.supervisor import Lines, line
 
 @pytest.mark.contract("L8", "S4")
 def test_an_artifact_that_the_worker_refuses_leaves_no_file(tmp_path: Path) -> None:
-    """With an object storage, unfinished files are in a folder of the worker, which nothing else cleans up."""
+    """With object storage, unfinished files are in a folder of the worker that nothing else cleans up."""
     ours, theirs = socket.socketpair()
     sizes: list[int] = []
 
@@ -44,6 +44,6 @@ def test_an_artifact_that_the_worker_refuses_leaves_no_file(tmp_path: Path) -> N
         worker.join(timeout=60)
         for thread in threading.enumerate():
             if thread.name == "holdfast-services-reader":
-                thread.join(timeout=60)  # otherwise it would read from a closed socket
+                thread.join(timeout=60)  # so that it does not read from a closed socket
         ours.close()
         theirs.close()

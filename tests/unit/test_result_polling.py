@@ -16,11 +16,11 @@ def test_polling_pauses_grow_to_a_quarter_of_a_second() -> None:
     assert all(0.1 < pause <= 0.26 for pause in pauses[20:])
 
 
-def test_runs_that_are_waited_for_long_are_polled_together() -> None:
+def test_runs_that_are_awaited_for_long_are_polled_together() -> None:
     watches = [Watch(str(number), lambda answer: None, reads=False) for number in range(100)]
     for number, watch in enumerate(watches):
         watch.due = 1000.0 + number / 100
         while watch.due < 1010:
             watch.look_later(watch.due)
-    looks = {watch.due for watch in watches}
-    assert len(looks) <= 3
+    next_reads = {watch.due for watch in watches}
+    assert len(next_reads) <= 3

@@ -1,4 +1,4 @@
-"""Settings: defaults, the environment, durations and faults."""
+"""Settings: defaults, the environment, durations and errors."""
 
 from __future__ import annotations
 

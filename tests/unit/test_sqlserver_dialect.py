@@ -21,21 +21,21 @@ DUPLICATE += "Cannot insert duplicate key in object 'dbo.holdfast_runs'."
 
 
 def error(state: str, text: str) -> Exception:
-    """As the driver would raise it."""
+    """Return an error as the driver would raise it."""
     found = exceptions.sqlstate_to_exception(state, text)
     assert found is not None
     return found
 
 
 class Connection:
-    """Answers each statement as `answer` says; of the driver's module, as far as anyone can see."""
+    """Returns `answer(text)` for each statement. Its `__module__` is that of the driver's connections."""
 
     __module__ = "mssql_python.connection"
 
     def __init__(self, answer: Callable[[str], Sequence[Any]], *, autocommit: bool = False) -> None:
         self.answer, self.autocommit = answer, autocommit
-        self.said: list[str] = []
-        self.late: Exception | None = None
+        self.statements: list[str] = []
+        self.late_error: Exception | None = None
 
     def cursor(self) -> Cursor:
         return Cursor(self)
@@ -49,15 +49,15 @@ class Cursor:
         self.connection = connection
 
     def execute(self, text: str, values: Any = None) -> None:
-        self.connection.said.append(text)
+        self.connection.statements.append(text)
         self.rows = self.connection.answer(text)
 
     def fetchall(self) -> Sequence[Any]:
         return self.rows
 
     def nextset(self) -> bool:
-        if self.connection.late is not None:
-            raise self.connection.late
+        if self.connection.late_error is not None:
+            raise self.connection.late_error
         return False
 
     def close(self) -> None: ...
@@ -135,7 +135,7 @@ def test_driver_errors_become_the_matching_store_errors(
     [
         ("Login failed for user 'ada'.", StoreRefused),
         ("Login failed for user 'ada'. Reason: Server is in script upgrade mode.", StoreUnavailable),
-        ("Cannot open database 'work' requested by the login.", StoreUnavailable),  # it may be recovering
+        ("Cannot open database 'work' requested by the login.", StoreUnavailable),  # the database may be recovering
     ],
 )
 def test_a_wrong_login_is_distinguished_from_a_starting_server(text: str, expected: type[Exception]) -> None:
@@ -148,7 +148,7 @@ def test_a_wrong_login_is_distinguished_from_a_starting_server(text: str, expect
 
 
 def test_a_connection_that_broke_while_idle_is_recognised(dialect: SqlServerDialect) -> None:
-    """The driver has no text of its own for this state."""
+    """The driver has no message for this state, so it raises a general error."""
     broken = exceptions.DatabaseError("An error occurred with SQLSTATE code: IMC06", "no recovery is possible")
 
     assert type(dialect.translate(broken)) is StoreUnavailable
@@ -168,25 +168,25 @@ def test_no_microsecond_is_lost(dialect: SqlServerDialect) -> None:
 
 
 @pytest.mark.contract("S2")
-def test_after_a_duplicate_in_a_callers_transaction_the_statement_is_repeated(dialect: SqlServerDialect) -> None:
+def test_a_statement_is_repeated_after_a_duplicate_key_in_a_callers_transaction(dialect: SqlServerDialect) -> None:
     answers = iter([error("23000", DUPLICATE), [(1,)], [("a",)]])
     connection = Connection(lambda text: raised(next(answers)))
 
     rows, columns, count = dialect.join(Caller(connection))[0].execute("insert", ("a",))
 
     assert (list(rows), columns, count) == ([("a",)], ["value"], 1)
-    assert connection.said == ["insert", "select xact_state()", "insert"]
+    assert connection.statements == ["insert", "select xact_state()", "insert"]
 
 
 @pytest.mark.contract("S2")
-def test_nothing_is_repeated_once_the_callers_transaction_is_gone(dialect: SqlServerDialect) -> None:
+def test_a_statement_is_not_repeated_if_the_callers_transaction_has_ended(dialect: SqlServerDialect) -> None:
     answers = iter([error("23000", DUPLICATE), [(0,)]])
     connection = Connection(lambda text: raised(next(answers)))
 
     with pytest.raises(StoreBusy):
         dialect.join(Caller(connection))[0].execute("insert", ("a",))
 
-    assert connection.said.count("insert") == 1
+    assert connection.statements.count("insert") == 1
 
 
 @pytest.mark.contract("S2")
@@ -209,7 +209,7 @@ def test_a_connection_to_another_database_is_recognised_by_server_and_name(diale
 def test_an_error_after_the_rows_is_not_missed(dialect: SqlServerDialect) -> None:
     connection = Connection(lambda text: [("a",)])
     session = dialect.begin(connection, write=True)
-    connection.late = error("23000", DUPLICATE)
+    connection.late_error = error("23000", DUPLICATE)
 
     with pytest.raises(exceptions.IntegrityError):
         session.execute("insert", ("a",))

@@ -23,7 +23,7 @@ from holdfast.support.errors import InvalidPolicy
 ZONES = ["UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kathmandu", "America/St_Johns"]
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 
-# Around these instants the clocks of our zones change: an hour or half an hour, forwards and back.
+# The instants at which the clocks of these zones change, by an hour or half an hour, forwards or back.
 CHANGES = {
     "Europe/Berlin": [datetime(2026, 3, 29, 1, tzinfo=UTC), datetime(2026, 10, 25, 1, tzinfo=UTC)],
     "America/New_York": [datetime(2026, 3, 8, 7, tzinfo=UTC), datetime(2026, 11, 1, 6, tzinfo=UTC)],
@@ -41,28 +41,28 @@ def at(text: str) -> datetime:
     return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
 
-# What cron promises when clocks change
+# Cron and clock changes
 
 
 @pytest.mark.contract("J5")
 @pytest.mark.parametrize(
     ("expression", "tz", "day", "expected"),
     [
-        # 02:00 → 03:00 on 29 March in Berlin: half past two comes when the clocks have been put forward.
+        # 02:00 → 03:00 on 29 March in Berlin: 02:30 does not exist, so its slot is at 03:00.
         ("30 2 * * *", "Europe/Berlin", "2026-03-29", ["01:00"]),
         ("30 2 * * *", "Europe/Berlin", "2026-03-28", ["01:30"]),
         ("0,30 2 * * *", "Europe/Berlin", "2026-03-29", ["01:00"]),
         ("0 2,3 * * *", "Europe/Berlin", "2026-03-29", ["01:00"]),
-        # 03:00 → 02:00 on 25 October: half past two comes the first time only.
+        # 03:00 → 02:00 on 25 October: 02:30 occurs twice, but only the first has a slot.
         ("30 2 * * *", "Europe/Berlin", "2026-10-25", ["00:30"]),
         ("30 1,2,3 * * *", "Europe/Berlin", "2026-10-25", ["00:30", "02:30"]),
         # New York: 02:00 → 03:00 on 8 March, 02:00 → 01:00 on 1 November.
         ("15 2 * * *", "America/New_York", "2026-03-08", ["07:00"]),
         ("15 1 * * *", "America/New_York", "2026-11-01", ["05:15"]),
-        # Lord Howe by half an hour: 02:00 → 01:30 on 5 April, 02:00 → 02:30 on 4 October.
+        # Lord Howe changes by half an hour: 02:00 → 01:30 on 5 April, 02:00 → 02:30 on 4 October.
         ("45 1 * * *", "Australia/Lord_Howe", "2026-04-04", ["14:45"]),
         ("15 2 * * *", "Australia/Lord_Howe", "2026-10-03", ["15:30"]),
-        # Intervals go by real time: 25 hours in October, 23 in March, and a half hour that comes twice.
+        # Interval-like expressions follow elapsed time: 25 hours in October, 23 in March, a repeated half hour.
         ("0 * * * *", "Europe/Berlin", "2026-10-25", [f"{hour:02}:00" for hour in range(24)]),
         ("0 */2 * * *", "Europe/Berlin", "2026-10-24", [f"{hour:02}:00" for hour in range(0, 24, 2)]),
         ("*/30 2 * * *", "Europe/Berlin", "2026-10-25", ["00:00", "00:30", "01:00", "01:30"]),
@@ -71,7 +71,7 @@ def at(text: str) -> datetime:
         ("*/10 2 * * *", "Australia/Lord_Howe", "2026-10-03", ["15:30", "15:40", "15:50"]),
     ],
 )
-def test_a_slot_comes_as_cron_promises_when_clocks_change(
+def test_cron_slots_are_correct_on_days_when_the_clocks_change(
     expression: str, tz: str, day: str, expected: list[str]
 ) -> None:
     begin = at(f"{day} 00:00")
@@ -89,7 +89,7 @@ def test_a_daily_schedule_has_one_slot_on_every_local_day_of_two_years(tz: str) 
         assert {b - a for a, b in pairwise(days)} == {DAY}
 
 
-# Against brute force, minute by minute
+# Compared with a simple check of every minute
 
 numbers = st.lists(st.integers(0, 59), min_size=1, max_size=5, unique=True)
 hours = st.lists(st.integers(0, 4), min_size=1, max_size=3, unique=True)
@@ -118,13 +118,13 @@ def test_interval_schedules_follow_the_local_wall_clock(
     start, until = change + shift, change + timedelta(hours=8)
     expression = f"*/{step} {'*' if hour is None else ','.join(map(str, hour))} * * *"
 
-    shown = [
+    expected = [
         one
         for one in minutes_from(start, until)
         if local(one, tz).minute % step == 0 and (hour is None or local(one, tz).hour in hour)
     ]
 
-    assert slots(Cron(expression, tz), start, until) == shown
+    assert slots(Cron(expression, tz), start, until) == expected
 
 
 @pytest.mark.contract("J5")
@@ -133,8 +133,7 @@ def test_interval_schedules_follow_the_local_wall_clock(
 def test_fixed_times_have_one_slot_a_day_at_their_local_time(
     near: tuple[str, datetime], shift: timedelta, minutes: list[int], hour: list[int]
 ) -> None:
-    """Brute force: walk the minutes from well before; a repeated time counts the first time, skipped ones come at the
-    first minute after."""
+    """Checks every minute: a repeated time has a slot only once, and a skipped time has one right afterwards."""
     tz, change = near
     begin, start, until = change - DAY, change + shift, change + timedelta(hours=8)
     wanted: list[datetime] = []
@@ -168,9 +167,9 @@ def minutes_between(low: datetime, high: datetime) -> list[datetime]:
     ),
 )
 def test_slots_match_cronsim_where_a_zone_changes_by_whole_hours(zone: str, expression: str, start: datetime) -> None:
-    theirs = (slot.astimezone(UTC) for slot in CronSim(expression, start.astimezone(ZoneInfo(zone))))
+    cronsim_slots = (slot.astimezone(UTC) for slot in CronSim(expression, start.astimezone(ZoneInfo(zone))))
     after = Cron(expression, zone).after(start)
-    assert after == next(slot for slot in theirs if slot > start)
+    assert after == next(slot for slot in cronsim_slots if slot > start)
 
 
 @pytest.mark.contract("J3", "J5")
@@ -209,7 +208,7 @@ def test_slots_increase_strictly_and_do_not_depend_on_the_starting_time(
         assert trigger.after(slot - timedelta(microseconds=1)) == slot
 
 
-# Looking back
+# Past slots
 
 
 @settings(deadline=None)
@@ -226,19 +225,19 @@ def test_the_latest_of_many_slots_are_found_without_visiting_all(
     assert triggers.between(trigger, until - length, until, most=most) == (everything[-most:], len(everything) > most)
 
 
-def test_a_pause_of_ten_years_costs_no_more_than_its_last_slots() -> None:
+def test_finding_the_last_slots_of_ten_years_visits_only_a_few_slots() -> None:
     class Counting:
-        asked = 0
+        calls = 0
 
         def after(self, instant: datetime) -> datetime | None:
-            self.asked += 1
+            self.calls += 1
             return Cron("* * * * *").after(instant)
 
     trigger = Counting()
     found, more = triggers.between(trigger, at("2016-01-01 00:00"), at("2026-01-01 00:00"), most=1000)
 
     assert (len(found), found[-1], more) == (1000, at("2026-01-01 00:00"), True)
-    assert trigger.asked < 6000
+    assert trigger.calls < 6000
 
 
 # The other triggers
@@ -251,7 +250,7 @@ def test_every_counts_from_the_unix_epoch_in_utc() -> None:
 
 
 @pytest.mark.parametrize(
-    ("theirs", "expected"),
+    ("apscheduler_trigger", "expected"),
     [
         (CronTrigger.from_crontab("0 */6 * * *", timezone="UTC"), ["06:00", "12:00", "18:00"]),
         (IntervalTrigger(hours=5, start_date="2026-01-01 00:00:00", timezone="UTC"), ["05:00", "10:00", "15:00"]),
@@ -266,12 +265,12 @@ def test_every_counts_from_the_unix_epoch_in_utc() -> None:
     ],
     ids=["cron", "interval", "interval that begins later", "date", "date gone by", "or", "calendar"],
 )
-def test_apscheduler_triggers_can_be_used(theirs: triggers.FireTimes, expected: list[str]) -> None:
-    found = islice(triggers._forward(Adapted(theirs), at("2026-01-01 00:00"), at("2036-01-01 00:00")), 3)
+def test_apscheduler_triggers_can_be_used(apscheduler_trigger: triggers.FireTimes, expected: list[str]) -> None:
+    found = islice(triggers._forward(Adapted(apscheduler_trigger), at("2026-01-01 00:00"), at("2036-01-01 00:00")), 3)
     assert [slot.strftime("%H:%M") for slot in found] == expected
 
 
-def test_a_trigger_that_does_not_advance_is_an_error_and_no_endless_loop() -> None:
+def test_a_trigger_that_does_not_advance_raises_an_error_instead_of_looping() -> None:
     class Stuck:
         def get_next_fire_time(self, previous_fire_time: datetime | None, now: datetime) -> datetime | None:
             return at("2020-01-01 00:00")

@@ -29,7 +29,7 @@ class Server:
 
     site     its Site, or None if the test brought its own application
     token    the admin token
-    client   someone of a role ("admin" has the token above; no role: no pass), by token or by cookie
+    client   a client with a role, by token or by cookie; without a role it is not signed in
     """
 
     def __init__(self, hf: Holdfast, app: FastAPI, site: Site | None, *, token: str = TOKEN) -> None:

@@ -370,7 +370,7 @@ def test_many_async_waiters_need_no_threads_and_leave_nothing_behind(
     waits = [hf.jobs["letters.echo"].using(queue="nobody").submit(number) for number in range(300)]
     done = client.submit("letters.echo", value=7)
 
-    async def scene() -> int:
+    async def scenario() -> int:
         asked.clear()
         tasks = [asyncio.create_task(client._handle(run.snapshot).aresult()) for run in waits]
         while asked.count("open") < 20:
@@ -385,7 +385,7 @@ def test_many_async_waiters_need_no_threads_and_leave_nothing_behind(
         return int(await done.aresult(timeout=60))
 
     try:
-        assert asyncio.run(scene()) == 7
+        assert asyncio.run(scenario()) == 7
     finally:
         for run in waits:
             run.cancel()

@@ -32,9 +32,9 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         def script(ctx: Context, scenes: int) -> list[int]:
             return ctx.segments(list(range(scenes)))
 
-        @film.stage(after=script, each="scene")
-        def audio(scene: int) -> int:
-            return 12 // (scene - 2)
+        @film.stage(after=script, each="scenario")
+        def audio(scenario: int) -> int:
+            return 12 // (scenario - 2)
 
         @film.stage(after=audio)
         def cut(segments: list[int]) -> int:

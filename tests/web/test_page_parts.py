@@ -15,7 +15,7 @@ from tests.web.parsed_page import parse
 
 import holdfast.web
 from holdfast.support.errors import InvalidArguments
-from holdfast.support.text import control_characters
+from holdfast.support.text import steers
 from holdfast.web import text_filters
 from holdfast.web.dashboard import filter_query
 from holdfast.web.dashboard.timeline import Bar, Timeline
@@ -25,16 +25,16 @@ WEB = Path(holdfast.web.__file__).parent
 
 
 @given(st.text(alphabet=st.characters(codec=None), max_size=300), st.integers(0, 200))
-def test_any_text_is_shown_as_text_without_control_characters(text: str, limit: int) -> None:
+def test_any_text_is_shown_as_text_without_steers(text: str, limit: int) -> None:
     shown = str(text_filters.shown(text, limit))
     page = parse(shown)
     assert {tag for tag, _ in page.elements} <= {"span"}
-    assert not [char for char in page.text if control_characters(char) and char not in "\n\t"]
+    assert not [char for char in page.text if steers(char) and char not in "\n\t"]
     assert len(shown) <= 40 * limit + 100
     shown.encode()
 
 
-def test_control_characters_are_escaped_and_marked() -> None:
+def test_steers_are_escaped_and_marked() -> None:
     assert text_filters.shown("a\x1b[0m<b>") == 'a<span class="mark">\\x1b</span>[0m&lt;b&gt;'
     assert text_filters.shown("\u202e\u2066x") == '<span class="mark">\\u202e\\u2066</span>x'
     assert text_filters.line("one\ntwo") == 'one<span class="mark">\\n</span>two'

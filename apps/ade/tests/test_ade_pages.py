@@ -18,7 +18,7 @@ import pytest
 from apps.ade.tests.ade_service import Service, held_rules, release
 from apps.shared.tests.serving import ROOT, TOKEN
 from playwright.sync_api import Browser, Page, expect
-from tests.browser.conftest import PATIENCE, TELL_VIOLATIONS
+from tests.browser.conftest import LOG_VIOLATIONS, TIMEOUT
 
 ADE = ROOT / "apps" / "ade"
 TYPES = ADE / "static" / "ade.d.ts"
@@ -139,8 +139,8 @@ def page(browser: Browser, one: Service) -> Iterator[Page]:
     """A page of a signed-in user; the test fails if the browser logs an error."""
     errors: list[str] = []
     context = browser.new_context(viewport={"width": 1280, "height": 900})
-    context.set_default_timeout(4 * PATIENCE)
-    context.add_init_script(TELL_VIOLATIONS)
+    context.set_default_timeout(4 * TIMEOUT)
+    context.add_init_script(LOG_VIOLATIONS)
     page = context.new_page()
     page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
     page.on("pageerror", lambda error: errors.append(str(error)))
@@ -152,7 +152,7 @@ def page(browser: Browser, one: Service) -> Iterator[Page]:
 
 @pytest.mark.contract("Q2", "Q19")
 def test_a_user_uploads_edits_runs_and_runs_again_in_the_browser(page: Page, one: Service, tmp_path: Path) -> None:
-    expect.set_options(timeout=6 * PATIENCE)
+    expect.set_options(timeout=6 * TIMEOUT)
     page.goto(f"{one.url}configurations")
     page.get_by_role("link", name="create a workspace").click()
     page.get_by_role("textbox", name="Name").fill("Office")

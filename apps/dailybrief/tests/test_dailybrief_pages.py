@@ -21,7 +21,7 @@ from apps.dailybrief.tests.two_services import TOKEN, TwoServices, sample_feeds
 from apps.shared.database import Database
 from playwright.sync_api import Browser, Page, expect
 from sqlalchemy import update
-from tests.browser.conftest import PATIENCE, TELL_VIOLATIONS
+from tests.browser.conftest import LOG_VIOLATIONS, TIMEOUT
 
 from holdfast import Holdfast
 from holdfast.testing import Manual
@@ -64,8 +64,8 @@ def page(request: pytest.FixtureRequest, browser: Browser, site: TwoServices) ->
     width, scheme = request.param
     complaints: list[str] = []
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
-    context.set_default_timeout(PATIENCE)
-    context.add_init_script(TELL_VIOLATIONS)
+    context.set_default_timeout(TIMEOUT)
+    context.add_init_script(LOG_VIOLATIONS)
     opened = context.new_page()
     opened.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)
     opened.goto(f"{site.url}/?token={TOKEN}")

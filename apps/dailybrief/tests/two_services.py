@@ -23,6 +23,7 @@ from apps.dailybrief.samples.articles import NEWSPAPERS
 from apps.dailybrief.samples.http_handler import feed_server
 from psycopg.rows import dict_row
 from tests.process.support import wait_for
+from tests.python_process import PythonProcess
 
 ROOT = Path(__file__).parent.parent.parent.parent
 TOKEN = "0123456789abcdef-newsroom"
@@ -36,7 +37,7 @@ class Process:
     def __init__(self, *command: str, log: Path, environment: dict[str, str], files: Sequence[int] = ()) -> None:
         self.log = log
         with open(log, "ab") as file:
-            self.running = subprocess.Popen(
+            self.running = PythonProcess(
                 [sys.executable, "-m", *command],
                 stdout=file,
                 stderr=subprocess.STDOUT,

@@ -14,7 +14,7 @@ from apps.extraction.tests.test_extraction_reading import encrypted
 from apps.shared.tests.drop_file import DROP
 from apps.shared.tests.serving import TOKEN
 from playwright.sync_api import Browser, Page, expect
-from tests.browser.conftest import TELL_VIOLATIONS
+from tests.browser.conftest import LOG_VIOLATIONS
 from tests.browser.test_browser_pages import _faults as faults
 from tests.process.support import wait_for
 
@@ -237,7 +237,7 @@ def page(browser: Browser, app: Extraction) -> Iterator[Page]:
     errors: list[str] = []
     context = browser.new_context(viewport={"width": 390, "height": 844})
     context.set_default_timeout(TIMEOUT)
-    context.add_init_script(TELL_VIOLATIONS)
+    context.add_init_script(LOG_VIOLATIONS)
     page = context.new_page()
     page.on("console", lambda message: errors.append(message.text) if message.type in ("error", "warning") else None)
     page.on("pageerror", lambda error: errors.append(str(error)))

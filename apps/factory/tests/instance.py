@@ -17,6 +17,7 @@ from typing import Any, Self
 import imageio_ffmpeg
 from sqlalchemy import text
 from tests.process.support import state_of, wait_for
+from tests.python_process import PythonProcess
 
 from holdfast import Holdfast, Run
 from holdfast.testing import Manual
@@ -126,7 +127,7 @@ class FactoryInstance:
 
     def start(self, module: str, *arguments: str, **environment: str) -> subprocess.Popen[bytes]:
         with open(self.folder / f"process-{len(self.processes)}.log", "ab") as log:
-            started = subprocess.Popen(
+            started = PythonProcess(
                 [sys.executable, "-m", module, *arguments],
                 env=os.environ | environment,
                 stdin=subprocess.DEVNULL,

@@ -18,7 +18,7 @@ from apps.factory.tests.instance import SCENES, SCRIPT, TINY, FactoryInstance
 from apps.shared.tests.serving import TOKEN, Site
 from PIL import Image
 from playwright.sync_api import APIResponse, Browser, Page, Route, expect
-from tests.browser.conftest import TELL_VIOLATIONS
+from tests.browser.conftest import LOG_VIOLATIONS
 from tests.process.support import gone, wait_for
 
 PATIENCE = 60_000
@@ -218,7 +218,7 @@ def test_a_user_watches_a_video_being_made_and_plays_it(
 ) -> None:
     context = browser.new_context(viewport={"width": 1280, "height": 900})
     context.set_default_timeout(PATIENCE)
-    context.add_init_script(TELL_VIOLATIONS)
+    context.add_init_script(LOG_VIOLATIONS)
     page = context.new_page()
     errors: list[str] = []
     page.on("console", lambda message: errors.append(message.text) if message.type in ("error", "warning") else None)

@@ -11,7 +11,7 @@ from apps.records.tests.test_records_running import note
 from apps.shared.tests.drop_file import DROP
 from apps.shared.tests.serving import TOKEN
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect
-from tests.browser.conftest import TELL_VIOLATIONS
+from tests.browser.conftest import LOG_VIOLATIONS
 
 TIMEOUT = 60_000
 
@@ -27,7 +27,7 @@ class Visits:
     def page(self, path: str, *, width: int = 1280, scripts: bool = True) -> Page:
         context = self._browser.new_context(viewport={"width": width, "height": 900}, java_script_enabled=scripts)
         context.set_default_timeout(TIMEOUT)
-        context.add_init_script(TELL_VIOLATIONS)
+        context.add_init_script(LOG_VIOLATIONS)
         self._contexts.append(context)
         page = context.new_page()
         page.on("console", self._on_console)

@@ -13,6 +13,7 @@ from typing import Any, Self
 
 import httpx
 from tests.process.support import wait_for
+from tests.python_process import PythonProcess
 
 ROOT = Path(__file__).parents[3]
 TOKEN = "a-token-that-only-these-tests-know"
@@ -44,7 +45,7 @@ class Child:
         assert self._process is None
         printed = self.log.stat().st_size if self.log.exists() else 0
         with self.log.open("ab") as log:
-            self._process = subprocess.Popen(
+            self._process = PythonProcess(
                 self._command, cwd=ROOT, env=self._environment, stdout=log, stderr=log, stdin=subprocess.DEVNULL
             )
 

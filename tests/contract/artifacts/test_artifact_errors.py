@@ -69,21 +69,21 @@ def test_invalid_artifact_content_is_refused_with_a_reason(hf: Holdfast, manual:
         }
         ctx.artifact("out.txt", contents[what])
 
-    said = {}
+    messages = {}
     for what in ("number", "nothing written", "a link", "missing"):
         run = work.submit(what)
         manual.run_all()
-        said[what] = str(run.refresh().snapshot.error)
-    assert "not int" in said["number"]
-    assert "wrote no file" in said["nothing written"]
-    assert "wrote no file" in said["a link"], "it would change, or go, with what it leads to"
-    assert "FileNotFoundError" in said["missing"]
+        messages[what] = str(run.refresh().snapshot.error)
+    assert "not int" in messages["number"]
+    assert "wrote no file" in messages["nothing written"]
+    assert "wrote no file" in messages["a link"], "a link would change or disappear with its target"
+    assert "FileNotFoundError" in messages["missing"]
     assert stored_files(hf) == set()
 
 
 @pytest.fixture
 def full_disk(tmp_path: Path) -> Iterator[Path]:
-    """A folder with room for a megabyte: a file system of its own where that may be, else a limit on files' size."""
+    """A folder with room for a megabyte: a tmpfs if mounting is allowed, else with a limit on the size of files."""
     folder = tmp_path / "full"
     folder.mkdir()
     mounted = subprocess.run(
@@ -103,7 +103,7 @@ def full_disk(tmp_path: Path) -> Iterator[Path]:
 def test_a_full_disk_is_a_clear_error_and_leaves_no_partial_file(
     url: str, clock: FakeClock, full_disk: Path, database: Database
 ) -> None:
-    said: list[str] = []
+    messages: list[str] = []
     with Holdfast(url, clock=clock, artifacts=full_disk) as hf:
 
         @hf.job(name="work")
@@ -113,14 +113,14 @@ def test_a_full_disk_is_a_clear_error_and_leaves_no_partial_file(
                 try:
                     ctx.artifact("large.bin", content)
                 except (ArtifactStoreUnavailable, OSError) as error:
-                    said.append(str(error))
+                    messages.append(str(error))
             ctx.artifact("another.bin", b"x" * 100_000)
 
         run = work.submit()
         Manual(hf).run_all()
         assert run.refresh().state == "succeeded", run.snapshot.error
-        assert len(said) == 2
-        assert "can't be written: No space left on device" in said[0] or "File too large" in said[0]
+        assert len(messages) == 2
+        assert "can't be written: No space left on device" in messages[0] or "File too large" in messages[0]
         kept = {found.address for found in hf.artifacts.of(run.id)}
         assert {address.rpartition("/")[2] for address in kept} == {"small.bin", "another.bin"}
         assert stored_files(hf) == kept

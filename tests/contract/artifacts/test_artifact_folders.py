@@ -1,4 +1,4 @@
-"""Artifact folders: no name, stage or segment leads outside its folder, and no two share one."""
+"""No name of an artifact, stage or segment leads outside its folder, and no two names share a folder."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_no_stage_or_segment_name_leads_outside_the_artifact_folder(text: str) -
     assert folder.isascii()
 
 
-def test_different_texts_have_different_folders() -> None:
+def test_different_names_have_different_folders() -> None:
     texts = [
         "a",
         "A",
@@ -75,19 +75,19 @@ def test_different_texts_have_different_folders() -> None:
 
 @pytest.mark.contract("L8")
 def test_a_folder_is_found_by_a_database_that_pads_text_with_blanks() -> None:
-    """SQL Server compares 'a' with 'ab' as if it were 'a ': the range of a place has to hold it like that too."""
-    asked: dict[str, str] = {}
+    """SQL Server pads 'a' to 'a ' when it compares it with 'ab'; the range of a folder must contain the padded text."""
+    values_used: dict[str, str] = {}
 
-    class Asked:
+    class RecordingTransaction:
         def all(self, name: str, **values: str) -> list[Any]:
-            asked.update(values)
+            values_used.update(values)
             return []
 
-    place, tx = "0" * 26, cast("Any", Asked())
-    artifacts.within(tx, open_artifact_store("artifacts"), place)
-    assert asked["first"].ljust(30) <= place.ljust(30) < asked["last"].ljust(30) <= f"{place}/stage@~/~"
-    artifacts.within(tx, open_artifact_store("artifacts"), place, below=True)
-    assert place.ljust(30) < asked["first"].ljust(30) <= f"{place}/stage@~/~" < asked["last"].ljust(30)
+    folder, tx = "0" * 26, cast("Any", RecordingTransaction())
+    artifacts.within(tx, open_artifact_store("artifacts"), folder)
+    assert values_used["first"].ljust(30) <= folder.ljust(30) < values_used["last"].ljust(30) <= f"{folder}/stage@~/~"
+    artifacts.within(tx, open_artifact_store("artifacts"), folder, below=True)
+    assert folder.ljust(30) < values_used["first"].ljust(30) <= f"{folder}/stage@~/~" < values_used["last"].ljust(30)
 
 
 @pytest.mark.contract("S4")

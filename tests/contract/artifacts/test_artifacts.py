@@ -42,7 +42,7 @@ def test_an_artifact_is_stored_by_run_and_name_with_its_size_and_checksum(
     assert run.result(timeout=1) == made[0]
     [kept] = artifact_hf.artifacts.of(run.id)
     assert kept == made[0] == artifact_hf.artifacts.get(run.id, "out.txt")
-    assert stored_files(artifact_hf) == {f"{run.id[-2:]}/{run.id}/out.txt"}, "at its place, and nothing beside it"
+    assert stored_files(artifact_hf) == {f"{run.id[-2:]}/{run.id}/out.txt"}, "the artifact must be the only file"
     with artifact_hf.artifacts.open(run.id, "out.txt", verify=True) as file:
         assert file.read() == CONTENT
     assert source.exists()
@@ -71,12 +71,12 @@ def test_a_valid_output_is_reused_and_a_missing_or_corrupt_one_is_created_again(
         return artifact_hf.artifacts.get(run.id, "out.txt")
 
     first = attempt()
-    assert (attempt(), calls) == (first, [1]), "recognised"
+    assert (attempt(), calls) == (first, [1]), "the valid file must be reused"
     for damage in (None, b"konnten", b"contents", b""):
         overwrite(artifact_hf, first, damage)
         before = len(calls)
         again = attempt()
-        assert len(calls) == before + 1, f"{damage!r} was made again"
+        assert len(calls) == before + 1, f"the file was damaged to {damage!r} and must be created again"
         assert again.read() == CONTENT
     assert attempt() == again
 
@@ -102,11 +102,11 @@ def test_a_later_attempt_can_store_other_content_under_the_same_name(
 
 
 @pytest.mark.contract("L8", "L5")
-@pytest.mark.parametrize("since", ["requeued", "made by another"])
+@pytest.mark.parametrize("since", ["requeued", "created by another worker"])
 def test_a_stale_workers_artifact_is_refused_and_leaves_no_file(
     artifact_hf: Holdfast, artifact_manual: Manual, clock: FakeClock, since: str
 ) -> None:
-    """It sleeps past its lease in the middle of making it."""
+    """The worker's lease expires while it creates the artifact."""
 
     @artifact_hf.job(name="work")
     def work(ctx: Context) -> None:
@@ -115,7 +115,7 @@ def test_a_stale_workers_artifact_is_refused_and_leaves_no_file(
             if ctx.run.claim == 1:
                 clock.advance(2 * artifact_hf.settings.lease)
                 artifact_manual.orchestrate()
-                if since == "made by another":
+                if since == "created by another worker":
                     artifact_manual.run_all()
 
         with pytest.raises(LeaseLost) if ctx.run.claim == 1 else contextlib.nullcontext():
@@ -129,13 +129,13 @@ def test_a_stale_workers_artifact_is_refused_and_leaves_no_file(
         artifact_manual.worker("sleeper").work(claim)
 
     kept = {found.address: (found.claim, found.read()) for found in artifact_hf.artifacts.of(run.id)}
-    assert set(kept.values()) == ({(2, b"of attempt 2")} if since == "made by another" else set())
+    assert set(kept.values()) == ({(2, b"of attempt 2")} if since == "created by another worker" else set())
     assert stored_files(artifact_hf) == kept.keys()
 
 
 @pytest.mark.contract("L8")
 @pytest.mark.parametrize("fault", list(Fault))
-def test_after_any_commit_result_file_and_row_agree_or_the_artifact_is_created_again(
+def test_after_a_failed_or_unanswered_commit_the_artifact_is_valid_or_created_again(
     artifact_hf: Holdfast, artifact_manual: Manual, clock: FakeClock, fault: Fault
 ) -> None:
     faults = Faults(artifact_hf)

@@ -34,12 +34,12 @@ def submission(app: App, document_id: str, **options: Any) -> Submission:
     )
 
 
-def in_a_thread(verb: Callable[[], object]) -> tuple[threading.Thread, list[BaseException]]:
+def in_a_thread(function: Callable[[], object]) -> tuple[threading.Thread, list[BaseException]]:
     raised: list[BaseException] = []
 
     def go() -> None:
         try:
-            verb()
+            function()
         except BaseException as error:
             raised.append(error)
 
@@ -56,9 +56,9 @@ def test_a_submission_that_loses_its_idempotency_key_to_an_open_transaction_leav
 ) -> None:
     with psycopg.connect(url) as connection:
         winner = app.process.using(connection=connection, idempotency_key="k").submit("a")
-        loser, raised = in_a_thread(lambda: app.ask(document_id, idempotency_key="k"))
+        loser, raised = in_a_thread(lambda: app.submit(document_id, idempotency_key="k"))
         loser.join(timeout=0.5)
-        assert loser.is_alive(), "it waits to see what becomes of the key"
+        assert loser.is_alive(), "it must wait for the transaction that holds the key"
         connection.commit()
     loser.join(timeout=60)
     assert [type(error) for error in raised] == ([] if document_id == "a" else [IdempotencyConflict])
@@ -73,7 +73,7 @@ def test_a_submission_that_gets_a_rolled_back_idempotency_key_has_its_build(
 ) -> None:
     with psycopg.connect(url) as connection:
         app.process.using(connection=connection, idempotency_key="k").submit("a")
-        other, raised = in_a_thread(lambda: app.ask("b", idempotency_key="k"))
+        other, raised = in_a_thread(lambda: app.submit("b", idempotency_key="k"))
         other.join(timeout=0.5)
         connection.rollback()
     other.join(timeout=60)
@@ -88,7 +88,7 @@ def test_the_same_idempotency_key_twice_in_one_commit_creates_one_build(
     hf: Holdfast, app: App, database: Database, backwards: bool
 ) -> None:
     both = [
-        submission(app, name, depends_on=[app.of(fingerprint=name)], idempotency_key="k")
+        submission(app, name, depends_on=[app.request(fingerprint=name)], idempotency_key="k")
         for name in ("first", "second")
     ]
     both = both[::-1] if backwards else both
@@ -119,16 +119,16 @@ def test_two_orchestrators_that_settle_build_requests_of_a_run_miss_none(
     url: str, hf: Holdfast, manual: Manual, app: App
 ) -> None:
     with psycopg.connect(url) as connection:
-        run = app.process.using(connection=connection, depends_on=[app.of("c1"), app.of("c2")]).submit("doc")
+        run = app.process.using(connection=connection, depends_on=[app.request("c1"), app.request("c2")]).submit("doc")
         connection.commit()
     with hf.store.transaction() as tx:
         assert build_requests.resolve(tx, limit=1) == 1
         other, raised = in_a_thread(lambda: hf.do(lambda tx: build_requests.resolve(tx, limit=10)))
         other.join(timeout=0.5)
-        assert other.is_alive(), "it has read what the run needs, and waits for us"
+        assert other.is_alive(), "it must wait for the first transaction"
     other.join(timeout=60)
     assert raised == []
-    assert run.refresh().snapshot.depends_on == tuple(hf.builds.get(app.of(one)).run_id for one in ("c1", "c2"))
+    assert run.refresh().snapshot.depends_on == tuple(hf.builds.get(app.request(one)).run_id for one in ("c1", "c2"))
     manual.run_all()
     assert str(run.result(timeout=1)).startswith("doc in /environments/c1/")
     assert hf.verify() == []

@@ -48,7 +48,7 @@ def app(hf: Holdfast) -> Any:
 
 @pytest.fixture
 def caller(database: Database) -> Caller:
-    """A connection with a transaction of the caller's own, rolled back unless it is committed."""
+    """A connection with an open transaction, which is rolled back unless the test commits it."""
 
     @contextlib.contextmanager
     def begin() -> Iterator[Any]:
@@ -61,7 +61,7 @@ def caller(database: Database) -> Caller:
     return begin
 
 
-def of(app: Any, configuration_id: str = "c1") -> BuildRequest:
+def request_for(app: Any, configuration_id: str = "c1") -> BuildRequest:
     request: BuildRequest = app.environment.request(configuration_id=configuration_id, fingerprint="f1")
     return request
 
@@ -72,7 +72,9 @@ def test_a_build_requested_in_a_transaction_starts_after_the_commit(
 ) -> None:
     first = app.environment.submit(configuration_id="c2", fingerprint="f1")
     with caller() as connection:
-        run = app.process.using(connection=connection, depends_on=[of(app), first, of(app, "c2")]).submit("doc")
+        run = app.process.using(
+            connection=connection, depends_on=[request_for(app), first, request_for(app, "c2")]
+        ).submit("doc")
         connection.execute("commit")
     assert (database.count("builds"), database.count("build_requests")) == (1, 2), (
         "the caller's transaction created no build"
@@ -82,7 +84,7 @@ def test_a_build_requested_in_a_transaction_starts_after_the_commit(
 
     manual.orchestrate()
     assert (database.count("builds"), database.count("build_requests"), database.count("dependencies")) == (2, 0, 2)
-    assert run.refresh().snapshot.depends_on == (hf.builds.get(of(app)).run_id, first.id, first.id)
+    assert run.refresh().snapshot.depends_on == (hf.builds.get(request_for(app)).run_id, first.id, first.id)
     assert hf.verify() == []
     manual.run_all()
     assert run.result(timeout=1) == ["/c1", "/c2", "/c2"]
@@ -94,7 +96,7 @@ def test_a_rolled_back_transaction_leaves_no_build_request(
     hf: Holdfast, manual: Manual, app: Any, caller: Caller, database: Database
 ) -> None:
     with caller() as connection:
-        app.process.using(connection=connection, depends_on=[of(app)]).submit("doc")
+        app.process.using(connection=connection, depends_on=[request_for(app)]).submit("doc")
         connection.execute("rollback")
     manual.run_all()
     assert [database.count(table) for table in ("runs", "waits", "build_requests", "builds")] == [0, 0, 0, 0]
@@ -108,7 +110,7 @@ def test_a_request_for_a_ready_build_is_settled_at_the_first_check(
     app.environment.submit(configuration_id="c1", fingerprint="f1")
     manual.run_all()
     with caller() as connection:
-        runs = app.process.using(connection=connection, depends_on=[of(app)]).submit_many(
+        runs = app.process.using(connection=connection, depends_on=[request_for(app)]).submit_many(
             [{"document_id": "a"}, {"document_id": "b"}]
         )
         connection.execute("commit")
@@ -128,7 +130,7 @@ def test_a_request_for_a_failed_build_builds_it_once_more(
     app.environment.submit(configuration_id="c1", fingerprint="f1")
     manual.run_all()
     with caller() as connection:
-        run = app.process.using(connection=connection, depends_on=[of(app)]).submit("doc")
+        run = app.process.using(connection=connection, depends_on=[request_for(app)]).submit("doc")
         connection.execute("commit")
     manual.run_all()
     assert run.refresh().snapshot.failure_type == "BUILD_FAILED"
@@ -136,10 +138,10 @@ def test_a_request_for_a_failed_build_builds_it_once_more(
     assert hf.verify() == []
 
 
-def ask(app: Any, caller: Caller, document: str) -> Any:
-    """A run of a caller's transaction that asks for the build; committed."""
+def request_in_transaction(app: Any, caller: Caller, document: str) -> Any:
+    """Submit a run that requests the build in a caller's transaction, and commit."""
     with caller() as connection:
-        run = app.process.using(connection=connection, depends_on=[of(app)]).submit(document)
+        run = app.process.using(connection=connection, depends_on=[request_for(app)]).submit(document)
         connection.execute("commit")
     return run
 
@@ -148,21 +150,21 @@ def ask(app: Any, caller: Caller, document: str) -> Any:
 def test_a_build_cancelled_after_its_request_is_not_built_and_the_run_fails(
     hf: Holdfast, manual: Manual, app: Any, caller: Caller, clock: FakeClock
 ) -> None:
-    """The ask is settled after the cancel; the order in which they were made decides all the same."""
-    before = ask(app, caller, "before")
+    """The request is settled after the cancel but was made before it, so the cancel applies to it."""
+    before = request_in_transaction(app, caller, "before")
     clock.advance(SECOND)
     build = app.environment.submit(configuration_id="c1", fingerprint="f1")
     assert build.cancel() == "cancelled"
     manual.run_all()
     assert app.made == []
-    assert hf.builds.get(of(app)).run_id == build.id
+    assert hf.builds.get(request_for(app)).run_id == build.id
     snapshot = before.refresh().snapshot
     assert (snapshot.state, snapshot.failure_type) == ("failed", "BUILD_FAILED")
     assert snapshot.error.startswith("build failed: it was cancelled")
     assert hf.verify() == []
 
     clock.advance(SECOND)
-    later = ask(app, caller, "later")
+    later = request_in_transaction(app, caller, "later")
     manual.run_all()
     assert later.result(timeout=1) == ["/c1"]
     assert app.made == ["c1"]
@@ -174,12 +176,16 @@ def test_a_build_cancelled_after_its_request_is_not_built_and_the_run_fails(
 def test_of_two_requests_only_the_one_made_after_the_cancel_starts_the_build(
     hf: Holdfast, manual: Manual, app: Any, caller: Caller, clock: FakeClock, together: bool
 ) -> None:
-    """In one piece or in two: the older ask is failed even if the build is already being made once more."""
-    before = ask(app, caller, "before")
+    """The older request fails, even if a newer submission has already started the build again."""
+    before = request_in_transaction(app, caller, "before")
     clock.advance(SECOND)
     app.environment.submit(configuration_id="c1", fingerprint="f1").cancel()
     clock.advance(SECOND)
-    later = ask(app, caller, "later") if together else app.process.using(depends_on=[of(app)]).submit("later")
+    later = (
+        request_in_transaction(app, caller, "later")
+        if together
+        else app.process.using(depends_on=[request_for(app)]).submit("later")
+    )
     manual.run_all()
     assert later.result(timeout=1) == ["/c1"]
     assert app.made == ["c1"]
@@ -191,13 +197,13 @@ def test_of_two_requests_only_the_one_made_after_the_cancel_starts_the_build(
 def test_an_old_request_does_not_replace_a_build_that_failed_after_the_cancel(
     hf: Holdfast, manual: Manual, app: Any, caller: Caller, clock: FakeClock
 ) -> None:
-    before = ask(app, caller, "before")
+    before = request_in_transaction(app, caller, "before")
     clock.advance(SECOND)
     app.environment.submit(configuration_id="c1", fingerprint="f1").cancel()
     app.fails = True
     again = app.environment.submit(configuration_id="c1", fingerprint="f1")
     worker = manual.worker(queues=["builds"])
-    hf.do(lambda tx: promote.check_waiting(tx, limit=10))  # all but the asks
+    hf.do(lambda tx: promote.check_waiting(tx, limit=10))  # everything except the build requests
     hf.do(lambda tx: promote.assign_key_locks(tx, limit=10))
     [claim] = worker.claim()
     worker.work(claim)
@@ -205,17 +211,17 @@ def test_an_old_request_does_not_replace_a_build_that_failed_after_the_cancel(
     manual.run_all()
     assert app.made == ["c1"]
     assert before.refresh().snapshot.error.startswith("build failed: it was cancelled")
-    assert hf.builds.get(of(app)).run_id == again.id
+    assert hf.builds.get(request_for(app)).run_id == again.id
     assert hf.verify() == []
 
 
 @pytest.mark.contract("Q11", "S2")
 @pytest.mark.parametrize("joined", [True, False])
-def test_a_build_requested_twice_must_succeed_if_either_request_says_so(
+def test_a_build_requested_twice_must_succeed_if_either_request_requires_it(
     hf: Holdfast, manual: Manual, app: Any, caller: Caller, joined: bool
 ) -> None:
     build = app.environment.submit(configuration_id="c1", fingerprint="f1")
-    asking = app.process.using(depends_on={build: False, of(app): True})
+    asking = app.process.using(depends_on={build: False, request_for(app): True})
     if joined:
         with caller() as connection:
             run = asking.using(connection=connection).submit("doc")
@@ -235,8 +241,8 @@ def test_a_cancelled_or_failed_run_requests_no_build(
 ) -> None:
     needed = app.process.submit("needed")
     with caller() as connection:
-        cancelled = app.process.using(connection=connection, depends_on=[of(app)]).submit("doc")
-        fails = app.process.using(connection=connection, depends_on=[needed, of(app, "c2")]).submit("doc")
+        cancelled = app.process.using(connection=connection, depends_on=[request_for(app)]).submit("doc")
+        fails = app.process.using(connection=connection, depends_on=[needed, request_for(app, "c2")]).submit("doc")
         connection.execute("commit")
     assert cancelled.cancel() == "cancelled"
     needed.cancel()
@@ -254,16 +260,16 @@ def test_build_requests_are_settled_in_bounded_batches_and_none_is_missed(
 ) -> None:
     with caller() as connection:
         runs = [
-            app.process.using(connection=connection, depends_on=[of(app, f"c{n}"), of(app, "shared")]).submit(
-                f"doc-{n}"
-            )
+            app.process.using(
+                connection=connection, depends_on=[request_for(app, f"c{n}"), request_for(app, "shared")]
+            ).submit(f"doc-{n}")
             for n in range(5)
         ]
         connection.execute("commit")
     assert hf.do(lambda tx: build_requests.resolve(tx, limit=3)) == 3
     hf.do(lambda tx: promote.check_waiting(tx, limit=100))
     hf.do(lambda tx: promote.mark_checked(tx, limit=100))
-    assert hf.verify() == [], "who still asks is still to be looked at"
+    assert hf.verify() == [], "runs with open build requests must still be marked for a check"
     assert database.count("build_requests") == 7
     manual.run_all(limit=50)
     assert [run.result(timeout=1) for run in runs] == [[f"/c{n}", "/shared"] for n in range(5)]
@@ -272,7 +278,7 @@ def test_build_requests_are_settled_in_bounded_batches_and_none_is_missed(
 
 
 @pytest.mark.contract("S3", "Q4")
-def test_a_worker_builds_what_a_transaction_requested(live: Holdfast, database: Database) -> None:
+def test_a_worker_executes_a_build_that_a_transaction_requested(live: Holdfast, database: Database) -> None:
     @live.build(name="environment")
     def environment(fingerprint: str) -> str:
         return "built"

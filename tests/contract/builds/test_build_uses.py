@@ -1,4 +1,4 @@
-"""Uses of a build: how many runs depend on it, and how many builds that saved."""
+"""Uses of a build: how many runs depend on it, and how much time that saved."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from holdfast.builds import builds
 from holdfast.testing import FakeClock, Manual
 
 
-def test_the_runs_that_depend_on_a_build_are_its_uses_and_all_but_one_saved_a_build(
+def test_each_run_that_depends_on_a_build_is_a_use_and_each_but_one_saves_its_duration(
     hf: Holdfast, manual: Manual, clock: FakeClock
 ) -> None:
     environment = hf.build(name="environment")(lambda name, fingerprint: clock.advance(60))
@@ -25,10 +25,10 @@ def test_the_runs_that_depend_on_a_build_are_its_uses_and_all_but_one_saved_a_bu
     manual.run_all()
 
     found = hf.builds.list()
-    making = hf.builds.get(busy)
-    assert hf.builds.uses(found) == {making.run_id: 4}
-    assert making.saved(4) == 3 * timedelta(seconds=60)
-    assert (making.saved(1), making.saved(0)) == (timedelta(0), timedelta(0))
+    busy_build = hf.builds.get(busy)
+    assert hf.builds.uses(found) == {busy_build.run_id: 4}
+    assert busy_build.saved(4) == 3 * timedelta(seconds=60)
+    assert (busy_build.saved(1), busy_build.saved(0)) == (timedelta(0), timedelta(0))
     assert hf.builds.get(idle).saved(2) == timedelta(seconds=60)
     assert hf.builds.uses([]) == {}
 

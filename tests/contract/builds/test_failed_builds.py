@@ -26,9 +26,9 @@ def test_a_failed_build_fails_its_waiting_runs_with_its_reason(
     hf: Holdfast, manual: Manual, clock: FakeClock, app: App, ending: str
 ) -> None:
     app.fails = True
-    runs = [app.ask(f"doc-{number}") for number in range(3)]
+    runs = [app.submit(f"doc-{number}") for number in range(3)]
     downstream = app.other.using(depends_on=[runs[0]]).submit()
-    build = hf.builds.get(app.of())
+    build = hf.builds.get(app.request())
     match ending:
         case "failed":
             reason = "build failed: OSError: the index can't be reached"
@@ -46,27 +46,27 @@ def test_a_failed_build_fails_its_waiting_runs_with_its_reason(
         assert run.snapshot.error.startswith(reason)
         assert run.snapshot.error.endswith(f"(environment, run {build.run_id})")
     assert downstream.refresh().snapshot.failure_type == "DEPENDENCY_FAILED"
-    assert hf.builds.get(app.of()).state == ("cancelled" if ending == "cancelled" else "failed")
+    assert hf.builds.get(app.request()).state == ("cancelled" if ending == "cancelled" else "failed")
     assert hf.verify() == []
 
 
 @pytest.mark.contract("Q11")
 def test_the_next_request_for_a_failed_build_builds_it_once_more(hf: Holdfast, manual: Manual, app: App) -> None:
     app.fails = True
-    unlucky = app.ask("unlucky")
+    unlucky = app.submit("unlucky")
     manual.run_all()
-    first = hf.builds.get(app.of()).run_id
+    first = hf.builds.get(app.request()).run_id
     app.fails = False
 
-    lucky = [app.ask("lucky"), app.ask("too")]
-    second = hf.builds.get(app.of())
+    lucky = [app.submit("lucky"), app.submit("too")]
+    second = hf.builds.get(app.request())
     assert (second.state, second.waiting) == ("queued", 2)
     assert hf.snapshot(second.run_id).again_of == first
     manual.run_all()
 
     assert [run.result(timeout=1) for run in lucky] == ["lucky in /environments/c1/2", "too in /environments/c1/2"]
-    assert unlucky.refresh().state == "failed", "what has ended stays as it ended"
-    assert [run.id for run in hf.builds.history(app.of())] == [second.run_id, first]
+    assert unlucky.refresh().state == "failed", "an ended run must not change"
+    assert [run.id for run in hf.builds.history(app.request())] == [second.run_id, first]
     assert hf.verify() == []
 
 
@@ -74,19 +74,19 @@ def test_the_next_request_for_a_failed_build_builds_it_once_more(hf: Holdfast, m
 def test_a_build_whose_worker_is_lost_is_tried_once_more_and_then_fails(
     hf: Holdfast, manual: Manual, clock: FakeClock, app: App
 ) -> None:
-    waiting = app.ask()
+    waiting = app.submit()
     for _ in range(2):
         assert manual.worker(queues=["builds"]).claim() != []
         clock.advance(2 * hf.settings.lease)
         manual.orchestrate()
-    build = hf.builds.get(app.of())
+    build = hf.builds.get(app.request())
     assert (build.state, build.failure_type) == ("failed", "TAKEOVER_LIMIT")
     assert "build failed: 2 workers were lost while executing this run" in waiting.refresh().snapshot.error
 
 
 @pytest.mark.contract("Q5", "Q11")
 def test_many_requests_for_a_failed_build_replace_it_once(url: str, database: Database) -> None:
-    """Each with a Holdfast of its own: what one Holdfast is asked for at once it writes in one transaction."""
+    """Each thread has its own Holdfast, because one Holdfast writes simultaneous submissions in one transaction."""
     with contextlib.ExitStack() as stack:
         apps = [App(stack.enter_context(Holdfast(url))) for _ in range(8)]
         app, hf = apps[0], apps[0].hf
@@ -94,18 +94,18 @@ def test_many_requests_for_a_failed_build_replace_it_once(url: str, database: Da
         for one in apps:
             one.hf.start()
         app.fails = True
-        app.ask()
+        app.submit()
         manual.run_all()
         app.fails = False
         barrier = threading.Barrier(8)
 
-        def ask(number: int) -> str:
+        def submit(number: int) -> str:
             barrier.wait()
-            asked: str = apps[number].ask(f"doc-{number}").id
-            return asked
+            run_id: str = apps[number].submit(f"doc-{number}").id
+            return run_id
 
         with ThreadPoolExecutor(8) as pool:
-            runs = [hf.get(run_id) for run_id in pool.map(ask, range(8))]
+            runs = [hf.get(run_id) for run_id in pool.map(submit, range(8))]
         manual.run_all()
         assert len({run.refresh().snapshot.depends_on for run in runs}) == 1
         assert {run.state for run in runs} == {"succeeded"}
@@ -118,7 +118,7 @@ def test_many_requests_for_a_failed_build_replace_it_once(url: str, database: Da
 def test_thousands_of_runs_waiting_for_one_build_fail_a_thousand_at_a_time(
     hf: Holdfast, manual: Manual, app: App, database: Database
 ) -> None:
-    request = app.of()
+    request = app.request()
     app.process.using(depends_on=[request]).submit_many([{"document_id": str(number)} for number in range(3_500)])
     hf.cancel(hf.builds.get(request).run_id)
     moved = [hf.do(lambda tx: promote.dependents(tx, [hf.builds.get(request).run_id], limit=1000)) for _ in range(5)]

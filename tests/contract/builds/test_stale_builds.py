@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 @pytest.mark.contract("Q5")
 def test_a_build_never_runs_twice_at_once_even_when_it_is_rebuilt(hf: Holdfast, manual: Manual, app: App) -> None:
-    app.ask("early")
+    app.submit("early")
     builder = manual.worker("builder", queues=["builds"])
     [old] = builder.claim()
-    hf.builds.invalidate(app.of(), reason="the index was wrong")
-    late = app.ask("late")
-    assert builder.claim() == [], "the outdated making has not ended"
+    hf.builds.invalidate(app.request(), reason="the index was wrong")
+    late = app.submit("late")
+    assert builder.claim() == [], "the outdated build is still running"
     assert f"held by run {old.lease.run_id} on builder" in late.why().reasons[0]
 
     builder.finish(old)
@@ -41,26 +41,26 @@ def test_a_build_never_runs_twice_at_once_even_when_it_is_rebuilt(hf: Holdfast, 
 def test_an_invalidated_build_is_not_reused_and_a_rebuild_starts_at_once(
     hf: Holdfast, manual: Manual, app: App
 ) -> None:
-    app.ask()
+    app.submit()
     manual.run_all()
-    ready = hf.builds.get(app.of())
+    ready = hf.builds.get(app.request())
     assert ready.state == "ready"
 
     stale = hf.builds.invalidate(ready, reason="a package was withdrawn")
     assert (stale.state, stale.reason) == ("stale", "a package was withdrawn")
     assert hf.builds.invalidate(ready.run_id, reason="again").reason == "a package was withdrawn"
-    again = app.ask("again")
+    again = app.submit("again")
     assert again.snapshot.place == "waits"
     manual.run_all()
     assert again.result(timeout=1) == "again in /environments/c1/2"
 
-    rebuilt = hf.builds.rebuild(app.of())
-    assert rebuilt.snapshot.again_of == hf.builds.history(app.of())[1].id
+    rebuilt = hf.builds.rebuild(app.request())
+    assert rebuilt.snapshot.again_of == hf.builds.history(app.request())[1].id
     by_run = hf.again(ready.run_id)
-    assert by_run.snapshot.again_of == rebuilt.id, "running a build's run again is a rebuild of the build as it is now"
+    assert by_run.snapshot.again_of == rebuilt.id, "running an old run of a build again must rebuild the current build"
     manual.run_all()
-    assert hf.builds.get(app.of()).result == '"/environments/c1/4"'
-    assert [run.id for run in hf.builds.history(app.of())][-1] == ready.run_id
+    assert hf.builds.get(app.request()).result == '"/environments/c1/4"'
+    assert [run.id for run in hf.builds.history(app.request())][-1] == ready.run_id
     assert hf.verify() == []
 
 
@@ -69,21 +69,21 @@ def test_a_build_whose_run_was_pruned_is_rebuilt(hf: Holdfast, manual: Manual, a
     manual.run_all()
     database.run("delete from holdfast_runs")
     assert [finding.problem for finding in hf.verify() if "build" in finding.problem] == ["build_without_run"]
-    assert hf.builds.get(app.of()).state == "stale"
-    late = app.ask()
+    assert hf.builds.get(app.request()).state == "stale"
+    late = app.submit()
     manual.run_all()
     assert late.result(timeout=1) == "doc in /environments/c1/2"
 
 
 @pytest.mark.contract("S3", "Q4", "Q11")
 def test_builds_requested_in_any_order_while_they_fail_and_go_stale_block_no_run(url: str) -> None:
-    """Eight threads ask for many builds at once, in orders of their own; others call builds stale and end them."""
+    """Eight threads request several builds in different orders, and invalidate, cancel or rebuild some of them."""
     with Holdfast(url) as hf:
         app = App(hf)
         hf.start()
-        build_requests = [app.of(f"c{number}") for number in range(6)]
+        build_requests = [app.request(f"c{number}") for number in range(6)]
 
-        def ask(number: int) -> list[Any]:
+        def submit(number: int) -> list[Any]:
             runs: list[Any] = []
             for turn in range(6):
                 start = (number * 5 + turn) % 6
@@ -98,7 +98,7 @@ def test_builds_requested_in_any_order_while_they_fail_and_go_stale_block_no_run
             return runs
 
         with ThreadPoolExecutor(8) as pool:
-            runs = [run for some in pool.map(ask, range(8)) for run in some]
+            runs = [run for some in pool.map(submit, range(8)) for run in some]
         manual = Manual(hf)
         manual.run_all()
         assert {run.refresh().state for run in runs} <= {"succeeded", "failed"}
@@ -111,18 +111,18 @@ def test_builds_requested_in_any_order_while_they_fail_and_go_stale_block_no_run
 
 
 @pytest.mark.contract("Q1", "S3")
-@pytest.mark.parametrize("outdated", ["stale", "made anew"])
-def test_pruning_deletes_no_build_that_a_run_was_given(
+@pytest.mark.parametrize("outdated", ["stale", "rebuilt"])
+def test_pruning_deletes_no_build_that_a_run_depends_on(
     hf: Holdfast, manual: Manual, clock: FakeClock, app: App, outdated: str
 ) -> None:
     old = app.environment.submit(configuration_id="c1", fingerprint="f1")
     manual.run_all()
     clock.advance(timedelta(days=40))
-    run = app.ask()
+    run = app.submit()
     if outdated == "stale":
-        hf.builds.invalidate(app.of())
+        hf.builds.invalidate(app.request())
     else:
-        hf.builds.rebuild(app.of())
+        hf.builds.rebuild(app.request())
     assert hf.prune().runs == 0
     manual.run_all()
     assert run.result(timeout=1) == "doc in /environments/c1/1"
@@ -142,12 +142,12 @@ def test_pruning_keeps_ready_builds_and_deletes_stale_and_failed_ones(
     app.fails = True
     app.environment.submit(configuration_id="c1", fingerprint="failed")
     manual.run_all()
-    hf.builds.invalidate(app.of(fingerprint="stale"))
+    hf.builds.invalidate(app.request(fingerprint="stale"))
     clock.advance(365 * 86_400)
     assert hf.prune().runs == 2
     assert [(build.fingerprint, build.state) for build in hf.builds.list()] == [("ready", "ready")]
     app.fails = False
-    run = app.ask(fingerprint="failed")
+    run = app.submit(fingerprint="failed")
     manual.run_all()
     assert run.refresh().state == "succeeded"
     assert hf.verify() == []

@@ -1,4 +1,4 @@
-"""Callers: connections and sessions of the application, in every supported way."""
+"""Connections and sessions of the application, for every supported driver and library."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ LIBRARIES = {"sqlite3": sqlite, "pysqlite3": pysqlite3}
 
 @contextlib.contextmanager
 def joined(request: pytest.FixtureRequest, way: str, folder: Path) -> Iterator[Holdfast]:
-    """A store that can be joined by this way, and a table `orders` beside its own."""
+    """A Holdfast on a database that a caller can use in this way, with an additional table `orders`."""
     with contextlib.ExitStack() as opened:
         if "sqlite" in way:
             url = f"sqlite:///{folder / 'joined.db'}"
@@ -51,13 +51,13 @@ def joined(request: pytest.FixtureRequest, way: str, folder: Path) -> Iterator[H
 
 
 def library(way: str) -> dict[str, Any]:
-    """The setting of the SQLite library: aiosqlite uses sqlite3, whichever these tests are run with."""
+    """The setting `sqlite_module` for this way; aiosqlite always uses sqlite3."""
     named = {"aiosqlite": "sqlite3", "pysqlite3": "pysqlite3"}
     return {"sqlite_module": named[driver]} if (driver := way.partition(" ")[0]) in named else {}
 
 
 def count(hf: Holdfast, table: str) -> int:
-    """Asked through the store, so that no second SQLite library touches the file."""
+    """Count rows through the store, so that no second SQLite library opens the file."""
 
     def ask(tx: Any) -> int:
         found: int = tx._session.execute(f"select count(*) from {table}", None)[0][0][0]
@@ -67,7 +67,7 @@ def count(hf: Holdfast, table: str) -> int:
 
 
 class Caller:
-    """A transaction of the caller's, whichever the driver."""
+    """A caller's transaction with any driver."""
 
     def __init__(self, connection: Any) -> None:
         self.connection = connection
@@ -83,7 +83,7 @@ class Caller:
         return await job.using(connection=self.connection, **options).asubmit(*args)
 
     async def submit_many(self, job: Job[..., Any], many: list[dict[str, Any]]) -> list[Any]:
-        """By the method that fits the connection: only an async one needs `asubmit_many`."""
+        """Use `asubmit_many` with an async connection and `submit_many` with any other."""
         joining = job.using(connection=self.connection)
         is_async = isinstance(self.connection, AsyncSession | AsyncConnection)
         return await joining.asubmit_many(many) if is_async else joining.submit_many(many)
@@ -96,7 +96,7 @@ class Caller:
 
     @contextlib.asynccontextmanager
     async def savepoint(self) -> AsyncIterator[None]:
-        """Released at the end, or rolled back to after an error."""
+        """A savepoint that is released at the end, and first rolled back to after an error."""
         if isinstance(self.connection, AsyncSession | AsyncConnection):
             async with self.connection.begin_nested():
                 yield
@@ -116,7 +116,7 @@ class Caller:
 
 @contextlib.asynccontextmanager
 async def caller(way: str, url: str, isolation: str | None = None, *, options: str = "") -> AsyncIterator[Caller]:
-    """One of `WAYS`; `isolation` in SQLAlchemy's words, `options` as libpq takes them."""
+    """Connect in one of `WAYS`; `isolation` is a level as SQLAlchemy names it, `options` are those of libpq."""
     driver, _, kind = way.rpartition(" ") if " " in way else (way, "", "")
     if not kind:
         with contextlib.closing(_driver_connection(driver, url, isolation, options)) as own:

@@ -24,7 +24,7 @@ BEGUN_BY_HAND = {"sqlite3 begin immediate": "begin immediate", "psycopg begin": 
 
 @contextlib.asynccontextmanager
 async def begun(way: str, url: str) -> AsyncIterator[Caller]:
-    """A caller, or the driver's connection in a transaction that was begun by hand."""
+    """A caller; for the ways in BEGUN_BY_HAND, one that has begun its transaction with a statement."""
     if way not in BEGUN_BY_HAND:
         async with caller(way, url) as tx:
             yield tx
@@ -40,18 +40,18 @@ async def begun(way: str, url: str) -> AsyncIterator[Caller]:
 def test_the_run_and_the_callers_row_are_committed_or_rolled_back_together(
     hf: Holdfast, url: str, job: Job[[str], str], way: str, how: str
 ) -> None:
-    async def scene() -> list[Run[str]]:
+    async def scenario() -> list[Run[str]]:
         async with begun(way, url) as tx:
             await tx.execute(ORDER)
             runs = [await tx.submit(job, "a", idempotency_key="k")]
             assert (await tx.submit(job, "a", idempotency_key="k")).id == runs[0].id
             runs += await tx.submit_many(job, [{"name": "b"}, {"name": "a"}])
             seen = await asyncio.to_thread(count, hf, "holdfast_runs")
-            assert seen == 0, "seen by others before the caller's commit"
+            assert seen == 0, "others must not see the runs before the caller commits"
             await getattr(tx, how)()
         return runs
 
-    runs = asyncio.run(scene())
+    runs = asyncio.run(scenario())
     expected = 1 if how == "commit" else 0
     assert count(hf, "orders") == expected
     assert count(hf, "holdfast_runs") == 3 * expected
@@ -68,7 +68,7 @@ def test_a_refused_submission_leaves_the_callers_transaction_usable(
 ) -> None:
     job.using(idempotency_key="k").submit("a")
 
-    async def scene() -> None:
+    async def scenario() -> None:
         async with begun(way, url) as tx:
             await tx.execute(ORDER)
             with pytest.raises(IdempotencyConflict):
@@ -77,7 +77,7 @@ def test_a_refused_submission_leaves_the_callers_transaction_usable(
                 await tx.submit(job, "b", depends_on=["nothing"])
             await tx.commit()
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
     assert count(hf, "orders") == 1
     assert count(hf, "holdfast_runs") == 1
     assert hf.verify() == []
@@ -90,7 +90,7 @@ def test_a_submission_in_a_callers_transaction_locks_no_key(
 ) -> None:
     keyed = job.using(key="name")
 
-    async def scene() -> Run[str]:
+    async def scenario() -> Run[str]:
         async with begun(way, url) as tx:
             run: Run[str] = await tx.submit(job, "a", key="name")
             if way == "psycopg":
@@ -99,7 +99,7 @@ def test_a_submission_in_a_callers_transaction_locks_no_key(
             await tx.commit()
             return run
 
-    run = asyncio.run(scene())
+    run = asyncio.run(scenario())
     assert count(hf, "holdfast_key_locks") == (1 if way == "psycopg" else 0)
     assert run.refresh().snapshot.place == "waits"
     Manual(hf).run_all()
@@ -114,7 +114,7 @@ def test_a_connection_of_another_sqlite_library_is_refused(sqlite_url: str, tmp_
         def work() -> None: ...
 
         hf.start()
-        # Another file: opening the store's own with two libraries is the very thing that must not be.
+        # Another file, because one process must never open the store's file with two SQLite libraries.
         with contextlib.closing(sqlite3.connect(tmp_path / "other.db")) as connection:
             with pytest.raises(WrongSqliteLibrary, match="module=") as caught:
                 work.using(connection=connection).submit()
@@ -123,14 +123,14 @@ def test_a_connection_of_another_sqlite_library_is_refused(sqlite_url: str, tmp_
             work.using(connection=other).submit()
         engine.dispose()
 
-        async def scene() -> None:
+        async def scenario() -> None:
             aengine = create_async_engine(f"sqlite+aiosqlite:///{tmp_path / 'other.db'}")
             async with AsyncSession(aengine) as session:
                 with pytest.raises(WrongSqliteLibrary):
                     await work.using(connection=session).asubmit()
             await aengine.dispose()
 
-        asyncio.run(scene())
+        asyncio.run(scenario())
         assert caught.value.code == "wrong_sqlite_library"
         assert count(hf, "holdfast_runs") == 0
 
@@ -139,7 +139,7 @@ def test_a_connection_of_another_sqlite_library_is_refused(sqlite_url: str, tmp_
 def test_a_deferred_transaction_that_cannot_take_the_lock_raises_store_busy_and_writes_nothing(
     sqlite_url: str,
 ) -> None:
-    """It has read, someone has written since: SQLite will never let it write."""
+    """Another connection has written since the transaction read, so SQLite never lets it write."""
     with Holdfast(sqlite_url) as hf:
 
         @hf.job(name="work")
@@ -161,7 +161,7 @@ def test_a_deferred_transaction_that_cannot_take_the_lock_raises_store_busy_and_
 
 
 @pytest.mark.contract("P4", "S4")
-def test_a_lock_held_elsewhere_ends_in_store_busy_and_nothing_is_written(sqlite_url: str) -> None:
+def test_a_lock_held_by_another_connection_raises_store_busy_and_nothing_is_written(sqlite_url: str) -> None:
     with Holdfast(sqlite_url, busy_timeout=0.05) as hf:
 
         @hf.job(name="work")
@@ -183,7 +183,7 @@ def test_a_lock_held_elsewhere_ends_in_store_busy_and_nothing_is_written(sqlite_
 
 @pytest.mark.contract("P4")
 def test_a_write_takes_the_lock_before_it_reads(sqlite_url: str) -> None:
-    """Two writers never both believe that they may: the second waits at its begin."""
+    """Two writers never act on the same reading, because the second one waits at its begin."""
     with Holdfast(sqlite_url, busy_timeout=0.05) as hf:
         with hf.store.transaction(), contextlib.closing(sqlite.connect(sqlite_url[10:], timeout=0)) as other:
             with pytest.raises(sqlite.OperationalError, match="locked"):

@@ -26,33 +26,31 @@ from holdfast.jobs.job import Job
 @pytest.mark.contract("S2")
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("how", ["commit", "rollback"])
-def test_a_submission_that_is_alone_in_the_transaction_commits_or_rolls_back_with_it(
+def test_a_submission_without_other_statements_commits_or_rolls_back_with_its_transaction(
     hf: Holdfast, url: str, job: Job[[str], str], way: str, how: str
 ) -> None:
-    """SQLAlchemy begins with its first statement, and a commit before that does nothing."""
+    """SQLAlchemy begins a transaction with the first statement; a commit before it does nothing."""
 
-    async def scene() -> None:
+    async def scenario() -> None:
         async with caller(way, url) as tx:
             await tx.submit(job, "a")
             await getattr(tx, how)()
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
     assert count(hf, "holdfast_runs") == (1 if how == "commit" else 0)
 
 
 @pytest.mark.contract("S2", "S4")
 @pytest.mark.parametrize("way", WAYS)
-def test_a_connection_that_commits_each_statement_by_itself_is_refused(
-    hf: Holdfast, url: str, job: Job[[str], str], way: str
-) -> None:
-    async def scene() -> None:
+def test_a_connection_in_autocommit_mode_is_refused(hf: Holdfast, url: str, job: Job[[str], str], way: str) -> None:
+    async def scenario() -> None:
         async with caller(way, url, "AUTOCOMMIT") as tx:
             await tx.execute("insert into orders values (1)")
             with pytest.raises(WrongConnection, match="no transaction is open"):
                 await tx.submit(job, "a")
             await tx.rollback()
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
     assert (count(hf, "orders"), count(hf, "holdfast_runs")) == (1, 0)
 
 
@@ -99,14 +97,14 @@ def test_a_database_of_the_same_name_on_another_server_is_refused(
 
 
 def refused(job: Job[[str], str], way: str, url: str, *, says: str) -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         async with caller(way, url) as tx:
             with pytest.raises(WrongConnection, match=says) as caught:
                 await tx.submit(job, "a")
             assert caught.value.code == "wrong_connection"
             await tx.commit()
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 @pytest.mark.contract("S2")
@@ -128,14 +126,14 @@ def test_a_restarted_server_is_recognised_as_the_same_database() -> None:
 @pytest.mark.contract("S4")
 @pytest.mark.parametrize("way", ["aiosqlite session", "asyncpg session"])
 def test_an_async_drivers_own_connection_is_refused(hf: Holdfast, url: str, job: Job[[str], str], way: str) -> None:
-    """SQLAlchemy is what speaks to it from a function that is not async."""
+    """Holdfast can use an async driver only through SQLAlchemy, from a function that is not async."""
 
-    async def scene() -> None:
+    async def scenario() -> None:
         async with own_connection(way, url) as connection:
             with pytest.raises(WrongConnection, match="are not supported"):
                 await job.using(connection=connection).asubmit("a")
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
     assert count(hf, "holdfast_runs") == 0
 
 
@@ -155,14 +153,14 @@ async def own_connection(way: str, url: str) -> AsyncIterator[Any]:
 @pytest.mark.contract("P4", "S4")
 @pytest.mark.parametrize("way", SQLITE_WAYS)
 def test_a_lock_that_cannot_be_taken_raises_store_busy(hf: Holdfast, url: str, job: Job[[str], str], way: str) -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         async with caller(way, url) as tx:
             await tx.execute("pragma busy_timeout = 0")
             with pytest.raises(StoreBusy, match="using\\(connection="):
                 await tx.submit(job, "a")
 
     with hf.store.transaction():
-        asyncio.run(scene())
+        asyncio.run(scenario())
     assert count(hf, "holdfast_runs") == 0
 
 
@@ -181,7 +179,7 @@ def test_a_sqlite_connection_may_have_its_own_row_factory(hf: Holdfast, url: str
 
 
 def autocommitting(module: Any) -> Any:
-    """As the connections that are made with `autocommit=True` on Python 3.12 and newer."""
+    """A class of connections that look as if opened with `autocommit=True` on Python 3.12 or newer."""
     return type("Connection", (module.Connection,), {"autocommit": True})
 
 
@@ -192,7 +190,7 @@ def test_the_autocommit_attribute_of_sqlite3_overrides_its_isolation_level(
 ) -> None:
     path = url.removeprefix("sqlite:///")
 
-    async def scene() -> None:
+    async def scenario() -> None:
         if way == "sqlite3":
             with contextlib.closing(sqlite.connect(path, factory=autocommitting(sqlite))) as own, refusal():
                 job.using(connection=own).submit("a")
@@ -207,7 +205,7 @@ def test_the_autocommit_attribute_of_sqlite3_overrides_its_isolation_level(
     def refusal() -> Any:
         return pytest.raises(WrongConnection, match="no transaction is open")
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
     assert count(hf, "holdfast_runs") == 0
 
 

@@ -1,7 +1,7 @@
 """Callers' PostgreSQL transactions above READ COMMITTED, or on connections with their own settings.
 
-Such a transaction does not see what others commit while it is open. What a submission does without looking at others'
-rows works all the same; `unique` and a bounded queue have to look, and are refused.
+Such a transaction does not see what others commit while it is open. A submission that reads no rows of others works;
+`unique` and a bounded queue need to read such rows, so they are refused.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ def test_submissions_that_write_only_their_own_rows_work_at_any_isolation_level(
 
     before = job.submit("before")
 
-    async def scene() -> list[Any]:
+    async def scenario() -> list[Any]:
         async with caller(way, url, isolation) as tx:
             await tx.execute("select 1")
-            job.submit("others go on")
+            job.submit("submitted meanwhile")
             runs = [
                 await tx.submit(job, "plain"),
                 await tx.submit(job, "keyed", key="name"),
                 await tx.submit(job, "delayed", delay=timedelta(microseconds=1)),
-                await tx.submit(job, "needy", depends_on=[before]),
+                await tx.submit(job, "dependent", depends_on=[before]),
                 await tx.submit(job, "built", depends_on=[image.request(name="a", fingerprint="f")]),
                 await tx.submit(job, "idempotent", idempotency_key="i"),
                 *await job.using(connection=tx.connection).asubmit_many([{"name": "many"}]),
@@ -59,9 +59,9 @@ def test_submissions_that_write_only_their_own_rows_work_at_any_isolation_level(
             await tx.commit()
             return runs
 
-    runs = asyncio.run(scene())
+    runs = asyncio.run(scenario())
     Manual(hf).run_all()
-    names = ["plain", "keyed", "delayed", "needy", "built", "idempotent", "many"]
+    names = ["plain", "keyed", "delayed", "dependent", "built", "idempotent", "many"]
     assert [hf.get(run.id).result(timeout=1) for run in runs] == names
     assert made == ["a"]
     assert hf.verify() == []
@@ -73,17 +73,17 @@ def test_submissions_that_write_only_their_own_rows_work_at_any_isolation_level(
 def test_an_idempotency_key_taken_since_the_snapshot_aborts_the_transaction_and_is_found_by_the_next(
     hf: Holdfast, url: str, job: Job[[str], str], way: str, isolation: str
 ) -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         async with caller(way, url, isolation) as tx:
             await tx.execute("select count(*) from holdfast_runs")
-            there = job.using(idempotency_key="i").submit("a")
+            existing = job.using(idempotency_key="i").submit("a")
             with pytest.raises(StoreBusy, match="begin it again"):
                 await tx.submit(job, "a", idempotency_key="i")
         async with caller(way, url, isolation) as tx:
-            assert (await tx.submit(job, "a", idempotency_key="i")).id == there.id
+            assert (await tx.submit(job, "a", idempotency_key="i")).id == existing.id
             await tx.commit()
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
     assert len(runs_of(hf)) == 1
     assert hf.verify() == []
 
@@ -96,7 +96,7 @@ def test_a_submission_that_must_see_other_rows_is_refused_and_leaves_the_transac
 ) -> None:
     hf.queue("narrow", max_queued=1)
 
-    async def scene() -> None:
+    async def scenario() -> None:
         async with caller(way, url, isolation) as tx:
             await tx.execute("select count(*) from holdfast_runs")
             since = job.submit("since")
@@ -112,7 +112,7 @@ def test_a_submission_that_must_see_other_rows_is_refused_and_leaves_the_transac
             await tx.commit()
             assert bounded.refresh().state == "succeeded"
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
     Manual(hf).run_all()
     assert "plain" in [run.args["name"] for run in runs_of(hf)]
     assert len(runs_of(hf)) == 3
@@ -148,43 +148,43 @@ def test_connection_settings_of_the_caller_do_not_disturb_a_submission_and_are_k
     Manual(hf).run_all()
     job.using(queue="narrow").submit("second")
 
-    async def scene() -> None:
+    async def scenario() -> None:
         async with caller(way, url, "READ COMMITTED", options=OPTIONS) as tx:
             names = ("datestyle", "timezone", "intervalstyle", "extra_float_digits", "transaction_isolation")
-            said = [await tx.execute(f"select current_setting('{name}')") for name in names]
-            assert said == ["SQL, DMY", "Asia/Kathmandu", "sql_standard", "0", "read committed"]
+            before = [await tx.execute(f"select current_setting('{name}')") for name in names]
+            assert before == ["SQL, DMY", "Asia/Kathmandu", "sql_standard", "0", "read committed"]
             await tx.submit(job, "ä €", key="name", unique="queued", delay=timedelta(microseconds=1))
-            with pytest.raises(QueueFull):  # which reads when the last runs of the queue ended
+            with pytest.raises(QueueFull):  # the check reads when the last runs of the queue ended
                 await tx.submit(job, "third", queue="narrow")
-            assert [await tx.execute(f"select current_setting('{name}')") for name in names] == said
+            assert [await tx.execute(f"select current_setting('{name}')") for name in names] == before
             await tx.commit()
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
     Manual(hf).run_all()
     assert {run.args["name"] for run in runs_of(hf)} == {"first", "second", "ä €"}
     assert hf.verify() == []
 
 
 @pytest.mark.contract("S2", "S4")
-@pytest.mark.parametrize("way", [way for way in WAYS if "asyncpg" not in way])  # which always speaks UTF-8
+@pytest.mark.parametrize("way", [way for way in WAYS if "asyncpg" not in way])  # asyncpg always uses UTF-8
 def test_a_character_that_the_callers_encoding_lacks_is_refused_and_leaves_the_transaction_usable(
     hf: Holdfast, url: str, job: Job[[str], str], way: str
 ) -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         async with caller(way, url, "READ COMMITTED", options="-c client_encoding=LATIN1") as tx:
             with pytest.raises(WrongConnection, match="'€': set client_encoding to UTF8"):
                 await tx.submit(job, "€")
             await tx.submit(job, "ä")
             await tx.commit()
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
     assert [run.args["name"] for run in runs_of(hf)] == ["ä"]
 
 
 @pytest.mark.contract("S2")
 @pytest.mark.parametrize("way", ["psycopg"])
 def test_a_connection_may_have_its_own_cursor_and_row_factories(url: str, hf: Holdfast, job: Job[[str], str]) -> None:
-    """As Django's connections do, which bind parameters on the client's side."""
+    """Like the connections of Django, which binds parameters on the client."""
     kinds: dict[str, Any] = {"cursor_factory": psycopg.ClientCursor, "row_factory": psycopg.rows.dict_row}
     with psycopg.connect(url, **kinds) as connection:
         first = job.using(connection=connection, idempotency_key="i").submit("a")

@@ -1,7 +1,7 @@
-"""Submitting in a savepoint: a rollback removes the run exactly when it would remove the caller's row.
+"""Submissions in a savepoint: a rollback removes the run if and only if it removes the caller's row.
 
-sqlite3 begins no transaction before a SAVEPOINT, so one that comes first is a transaction by itself, and its RELEASE a
-commit. SQLAlchemy promises that a rollback of the whole undoes it all the same.
+sqlite3 begins no transaction before a SAVEPOINT, so an outermost SAVEPOINT is a transaction, and its RELEASE is a
+commit. With SQLAlchemy, a rollback of the session must still undo the changes in a released savepoint.
 """
 
 from __future__ import annotations
@@ -29,34 +29,34 @@ class Undo(Exception):
 
 
 def counts(hf: Holdfast) -> tuple[int, int]:
-    """How many orders and how many runs there are."""
+    """The number of orders and the number of runs."""
     return count(hf, "orders"), count(hf, "holdfast_runs")
 
 
 @pytest.mark.contract("S2")
 @pytest.mark.parametrize("how", ["commit", "rollback"])
 @pytest.mark.parametrize("way", SQLALCHEMY_WAYS)
-def test_a_submission_first_in_a_released_savepoint_ends_with_the_transaction(
+def test_a_submission_in_a_released_savepoint_commits_or_rolls_back_with_the_transaction(
     hf: Holdfast, url: str, job: Job[[str], str], way: str, how: str
 ) -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         async with caller(way, url) as tx:
             async with tx.savepoint():
                 await tx.submit(job, "a")
             await tx.execute(ORDER)
             await getattr(tx, how)()
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
     assert counts(hf) == ((1, 1) if how == "commit" else (0, 0))
 
 
 @pytest.mark.contract("S2")
 @pytest.mark.parametrize("how", ["commit", "rollback"])
 @pytest.mark.parametrize("way", SQLALCHEMY_WAYS)
-def test_submissions_in_nested_savepoints_end_with_the_transaction(
+def test_submissions_in_nested_savepoints_commit_or_roll_back_with_the_transaction(
     hf: Holdfast, url: str, job: Job[[str], str], way: str, how: str
 ) -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         async with caller(way, url) as tx:
             async with tx.savepoint():
                 await tx.execute(ORDER)
@@ -68,7 +68,7 @@ def test_submissions_in_nested_savepoints_end_with_the_transaction(
                 await tx.execute(ORDER)
             await getattr(tx, how)()
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
     assert counts(hf) == ((2, 2) if how == "commit" else (0, 0))
 
 
@@ -77,7 +77,7 @@ def test_submissions_in_nested_savepoints_end_with_the_transaction(
 def test_rolling_back_a_savepoint_removes_its_run_and_nothing_else(
     hf: Holdfast, url: str, job: Job[[str], str], way: str
 ) -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         async with caller(way, url) as tx:
             async with tx.savepoint():
                 await tx.submit(job, "a")
@@ -89,7 +89,7 @@ def test_rolling_back_a_savepoint_removes_its_run_and_nothing_else(
                     raise Undo
             await tx.commit()
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
     assert counts(hf) == (1, 1)
     assert [run.args for run in runs_of(hf)] == [{"name": "a"}]
 
@@ -100,9 +100,9 @@ def test_rolling_back_a_savepoint_removes_its_run_and_nothing_else(
 def test_a_savepoint_of_the_driver_keeps_both_the_order_and_the_run_or_neither(
     hf: Holdfast, url: str, job: Job[[str], str], way: str, end: str
 ) -> None:
-    """On SQLite the release of the outermost savepoint is the commit, of rows and runs alike."""
+    """On SQLite the release of the outermost savepoint commits both the rows and the runs."""
 
-    async def scene() -> None:
+    async def scenario() -> None:
         async with caller(way, url) as tx:
             await tx.execute("savepoint a")
             await tx.submit(job, "a")
@@ -114,7 +114,7 @@ def test_a_savepoint_of_the_driver_keeps_both_the_order_and_the_run_or_neither(
             if end != "rollback":
                 await tx.commit()
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
     assert counts(hf) == ((1, 1) if end in ("commit", "release") else (0, 0))
 
 
@@ -123,7 +123,7 @@ def test_a_savepoint_of_the_driver_keeps_both_the_order_and_the_run_or_neither(
 def test_in_autocommit_mode_a_savepoint_is_the_transaction(
     hf: Holdfast, url: str, job: Job[[str], str], way: str
 ) -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         async with caller(way, url, "AUTOCOMMIT") as tx:
             async with tx.savepoint():
                 await tx.submit(job, "a")
@@ -134,7 +134,7 @@ def test_in_autocommit_mode_a_savepoint_is_the_transaction(
                     await tx.execute(ORDER)
                     raise Undo
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
     assert counts(hf) == (1, 1)
 
 

@@ -1,6 +1,7 @@
 """Submitting without a connection while a write transaction is open on the same SQLite file.
 
-If that is the caller's own, it waits for itself. Linux tells that this process has the lock, not which thread.
+If that transaction is the caller's own, the submission would wait for itself. Linux shows that this process has the
+lock, but not which thread.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ from holdfast import Holdfast, StoreBusy
 from holdfast.jobs.job import Job
 
 ORDER = "insert into orders values (1)"
-LIMIT = 60  # seconds; far longer than any of this takes, and far shorter than a wait for the lock
+LIMIT = 60  # seconds; much longer than a test takes, and much shorter than the wait for a lock
 NEVER = timedelta(hours=1)
 
 
-def patience(monkeypatch: pytest.MonkeyPatch, hf: Holdfast, *, own: timedelta, others: timedelta) -> None:
+def set_timeouts(monkeypatch: pytest.MonkeyPatch, hf: Holdfast, *, own: timedelta, others: timedelta) -> None:
     monkeypatch.setattr("holdfast.runs.submit.OWN_PATIENCE", own)
     monkeypatch.setattr(hf.store.dialect, "busy_timeout", others)
 
@@ -36,10 +37,10 @@ def patience(monkeypatch: pytest.MonkeyPatch, hf: Holdfast, *, own: timedelta, o
 def test_a_submission_blocked_by_its_own_process_gives_up_early_with_advice(
     hf: Holdfast, job: Job[[str], str], way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    patience(monkeypatch, hf, own=timedelta(seconds=0.2), others=NEVER)
+    set_timeouts(monkeypatch, hf, own=timedelta(seconds=0.2), others=NEVER)
     says = r"a transaction of this process.*If it is your own: .*using\(connection=…\), or .*on_commit"
 
-    async def scene() -> None:
+    async def scenario() -> None:
         async with caller(way, hf.settings.url) as tx:
             await tx.execute(ORDER)
             with pytest.raises(StoreBusy, match=says):
@@ -51,7 +52,7 @@ def test_a_submission_blocked_by_its_own_process_gives_up_early_with_advice(
             await tx.submit(job, "a")
             await tx.commit()
 
-    asyncio.run(asyncio.wait_for(scene(), LIMIT))
+    asyncio.run(asyncio.wait_for(scenario(), LIMIT))
     assert (count(hf, "orders"), count(hf, "holdfast_runs")) == (1, 1)
 
 
@@ -60,7 +61,7 @@ def test_a_submission_blocked_by_its_own_process_gives_up_early_with_advice(
 def test_a_submission_waits_for_the_transaction_of_another_thread(
     hf: Holdfast, job: Job[[str], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    patience(monkeypatch, hf, own=timedelta(seconds=LIMIT), others=NEVER)
+    set_timeouts(monkeypatch, hf, own=timedelta(seconds=LIMIT), others=NEVER)
     submitted = threading.Thread(target=job.submit, args=("a",))
 
     with contextlib.closing(sqlite.connect(hf.settings.url.removeprefix("sqlite:///"))) as connection:
@@ -78,10 +79,10 @@ def test_a_submission_waits_for_the_transaction_of_another_thread(
 
 @pytest.mark.contract("P4", "S4")
 @pytest.mark.parametrize("way", ["sqlite3"])
-def test_a_lock_of_another_process_is_waited_for_as_long_as_the_settings_say(
+def test_a_submission_waits_for_a_lock_of_another_process_for_the_busy_timeout(
     hf: Holdfast, job: Job[[str], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    patience(monkeypatch, hf, own=timedelta(0), others=timedelta(seconds=0.3))
+    set_timeouts(monkeypatch, hf, own=timedelta(0), others=timedelta(seconds=0.3))
     script = f"""
 import {sqlite.__name__} as sqlite
 connection = sqlite.connect({hf.settings.url.removeprefix("sqlite:///")!r}, isolation_level=None)
@@ -145,7 +146,7 @@ with transaction() as connection:
         work.submit()
     except StoreBusy as error:
         print(error)
-    hf.store.close()  # makes no checkpoint, because it can't have the lock
+    hf.store.close()  # makes no checkpoint, because it can't take the lock
     work.using(connection=connection).submit()
 print(len(hf.search().items))
 hf.close()
@@ -154,7 +155,9 @@ hf.close()
 
 @pytest.mark.contract("P4", "S4")
 @pytest.mark.parametrize(("way", "runs"), [("sqlite3", 2), ("session", 2), ("django", 3)])
-def test_a_single_threaded_process_learns_at_once_that_it_blocks_itself(tmp_path: Path, way: str, runs: int) -> None:
+def test_a_single_threaded_process_that_blocks_itself_gets_an_error_at_once(
+    tmp_path: Path, way: str, runs: int
+) -> None:
     path = tmp_path / "alone.db"
     with Holdfast(f"sqlite:///{path}") as hf:
         hf.start()

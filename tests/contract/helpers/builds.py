@@ -32,8 +32,8 @@ class App:
 
         self.environment, self.process, self.other = environment, process, other
 
-    def of(self, configuration_id: str = "c1", fingerprint: str = "f1") -> BuildRequest:
+    def request(self, configuration_id: str = "c1", fingerprint: str = "f1") -> BuildRequest:
         return self.environment.request(configuration_id=configuration_id, fingerprint=fingerprint)
 
-    def ask(self, document_id: str = "doc", *, fingerprint: str = "f1", **options: Any) -> Any:
-        return self.process.using(depends_on=[self.of(fingerprint=fingerprint)], **options).submit(document_id)
+    def submit(self, document_id: str = "doc", *, fingerprint: str = "f1", **options: Any) -> Any:
+        return self.process.using(depends_on=[self.request(fingerprint=fingerprint)], **options).submit(document_id)

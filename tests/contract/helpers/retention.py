@@ -30,7 +30,7 @@ def exists(hf: Holdfast, run_id: str) -> bool:
 
 
 def a_run(hf: Holdfast, **options: Any) -> str:
-    """A run without arguments, submitted as other parts of the engine do."""
+    """Submit a run without arguments, with columns that only other parts of the engine set; return its id."""
     submission = Submission(
         run_id=hf.ids.new(hf.clock.now()),
         job="work",
@@ -46,11 +46,11 @@ def a_run(hf: Holdfast, **options: Any) -> str:
     return answer
 
 
-NAMED = {
-    "a need": "insert into holdfast_dependencies (depends_on, run_id, must_succeed) values ('{id}', 'x', 0)",
+REFERENCES = {
+    "a dependency": "insert into holdfast_dependencies (depends_on, run_id, must_succeed) values ('{id}', 'x', 0)",
     "a build": "insert into holdfast_builds (job, scope, fingerprint, run_id, created_at) "
     "values ('b', 's', 'f', '{id}', '2026-01-01')",
-    "children to be stopped": "insert into holdfast_child_cancellations (parent_id, reason, created_at) "
+    "a cancellation of children": "insert into holdfast_child_cancellations (parent_id, reason, created_at) "
     "values ('{id}', 'x', '2026-01-01')",
     "a slot above the watermark": "insert into holdfast_slots (job, slot_at, state, run_id, manual, claimed_at) "
     "values ('s', '2026-02-02', 'ran', '{id}', 0, '2026-01-01')",

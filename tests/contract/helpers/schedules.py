@@ -24,7 +24,7 @@ def scheduled(hf: Holdfast, manual: Manual, when: Any = "*/15 * * * *", **option
     def ingest(scheduled_for: datetime) -> str:
         return scheduled_for.isoformat()
 
-    assert manual.schedule() == 0, "a new schedule has no slots before it was known"
+    assert manual.schedule() == 0, "a new schedule must have no slots from before it was stored"
     manual.worker(queues=[options.get("queue", "default")]).register()
     return ingest
 

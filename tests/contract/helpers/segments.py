@@ -13,7 +13,7 @@ def counts(hf: Holdfast, run_id: str, stage: str) -> dict[str, int]:
 
 
 def split(hf: Holdfast, **options: Any) -> Pipeline:
-    """listed → each (a segment fails if its value is below zero) → then, segment by segment → last."""
+    """Stages `listed` → `each` (a segment fails if its value is below zero) → `then` (a segment each) → `last`."""
     pipeline = hf.pipeline("split")
 
     @pipeline.stage()

@@ -14,7 +14,7 @@ PATIENCE = 60.0
 
 
 def hold_past_the_deadline(worker: ManualWorker, claim: ClaimedRun, clock: FakeClock) -> None:
-    """Renew a lease at its run's deadline; then let the worker be silent for an hour."""
+    """Renew a lease at its run's deadline; then let an hour pass without another renewal."""
     assert claim.lease.deadline_at is not None
     clock.advance(claim.lease.deadline_at - clock.now())
     worker.renew(claim)

@@ -1,4 +1,4 @@
-"""Register workers in the database that no process runs."""
+"""Register workers in the database without starting processes for them."""
 
 from __future__ import annotations
 

@@ -54,5 +54,5 @@ def test_a_queued_run_whose_arguments_no_longer_fit_is_migrated_by_a_hook(
 
         assert newer.get(run.id).result(timeout=1) == "Lovelace, Ada"
         assert fitting.result(timeout=1) == "Hopper, Grace"
-        # A hook that fails is a reason too; it stops no worker.
+        # If the hook fails, its run fails with the reason, and the worker continues.
         assert (odd.refresh().state, odd.snapshot.failure_type) == ("failed", "ARGUMENTS_CHANGED")

@@ -1,4 +1,4 @@
-"""Jobs that only the code of the application may start: nobody else can submit them or run them again."""
+"""Jobs that only the code of the application may start: an operator can't submit them or run them again."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_bulk_operation_skips_its_runs_and_runs_the_others_again(hf: Holdfast,
 
 
 @pytest.mark.contract("S4")
-def test_a_pipeline_is_not_rerun_and_a_build_not_rebuilt(hf: Holdfast, manual: Manual) -> None:
+def test_a_code_only_pipeline_is_not_rerun_and_a_code_only_build_is_not_rebuilt(hf: Holdfast, manual: Manual) -> None:
     pipeline = hf.pipeline("film", only_from_code=True, start_at="/videos")
 
     @pipeline.stage()

@@ -1,4 +1,4 @@
-"""Context: what a job can read of its run, and the fence for its own writes."""
+"""The context: what a job can read about its run, and the fence for its own writes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_job_can_read_its_run(hf: Holdfast, manual: Manual, clock: FakeClock) 
 
 @pytest.mark.contract("L5")
 def test_the_fence_grows_with_every_claim(hf: Holdfast, manual: Manual, clock: FakeClock) -> None:
-    """For the user's own conditional writes: `where fence < :claim`."""
+    """Applications use the fence in conditional writes: `where fence < :claim`."""
     tokens: list[tuple[str, int]] = []
 
     @hf.job(name="work", max_attempts=3, retry=Retry(jitter=0))
@@ -89,7 +89,7 @@ def test_a_plain_call_has_a_context_that_stores_nothing(hf: Holdfast, database: 
 
 @pytest.mark.contract("P4")
 def test_only_a_claim_can_start_a_run() -> None:
-    """One function writes leases, and it takes what it writes out of `ready` in the same transaction."""
+    """Only `claim_runs` uses the statement that inserts leases, and no other statement inserts any."""
     root = Path(holdfast.__file__).parent
     writers = {
         (str(path.relative_to(root)), function.name)

@@ -41,7 +41,7 @@ AT = datetime(2026, 3, 29, 1, 30, 15, 123456, tzinfo=UTC)
 
 
 class Sample:
-    """What is declared before a call is refused."""
+    """The jobs, pipelines and the run that the invalid calls use."""
 
     def __init__(self, hf: Holdfast, app: App, diamond: Pipeline, database: Database) -> None:
         self.hf, self.app, self.diamond, self.database = hf, app, diamond, database
@@ -64,7 +64,7 @@ class Sample:
         return self.app.environment.request(configuration_id="c1", **arguments)
 
     def join(self, connection: Any) -> None:
-        """Submit on this connection, or on one that a context manager gives."""
+        """Submit on this connection, or on the one that this context manager opens."""
         with connection if hasattr(connection, "__enter__") else contextlib.nullcontext(connection) as opened:
             self.work.using(connection=opened).submit()
 
@@ -151,11 +151,11 @@ def options() -> Refusals:
 def submissions() -> Refusals:
     yield "an unknown job", Refusal(lambda on: on.hf.submit("nothing"), UnknownJob, "known: .*work")
     yield (
-        "an unknown need",
+        "an unknown dependency",
         Refusal(lambda on: on.keyed.using(depends_on=["0000"]).submit("a"), UnknownDependency, "no run 0000"),
     )
     yield (
-        "an unknown need of many",
+        "an unknown dependency of many runs",
         Refusal(
             lambda on: on.keyed.using(depends_on=["0000"]).submit_many([{"name": "a"}, {"name": "b"}]),
             UnknownDependency,
@@ -168,9 +168,9 @@ def submissions() -> Refusals:
             f"the key {half!r}",
             Refusal(lambda on, half=half: on.keyed.using(key=lambda name: half).submit("a"), InvalidArguments, "key"),  # type: ignore[misc]
         )
-    yield "get no run", Refusal(lambda on: on.hf.get("nothing"), RunNotFound)
+    yield "get an unknown run", Refusal(lambda on: on.hf.get("nothing"), RunNotFound)
     for verb in ("cancel", "again", "why", "timeline"):
-        yield f"{verb} no run", Refusal(lambda on, verb=verb: getattr(on.hf, verb)("nothing"), RunNotFound)  # type: ignore[misc]
+        yield f"{verb} an unknown run", Refusal(lambda on, verb=verb: getattr(on.hf, verb)("nothing"), RunNotFound)  # type: ignore[misc]
 
 
 class Odd:
@@ -187,9 +187,9 @@ def jobs() -> Refusals:
     """Functions that can't be a job."""
     yield "a name twice", Refusal(lambda on: on.hf.job(name="work")(on.work.fn), JobExists)
     yield "arguments without names", Refusal(lambda on: on.hf.job()(star), InvalidPolicy, "by name")
-    yield "an argument that is no JSON", Refusal(lambda on: on.hf.job()(odd), InvalidPolicy, "JSON")
+    yield "a parameter that is not JSON", Refusal(lambda on: on.hf.job()(odd), InvalidPolicy, "JSON")
     yield (
-        "a key that is no parameter",
+        "a key that is not a parameter",
         Refusal(lambda on: on.hf.job(key="other")(plain), InvalidPolicy, "names no parameter"),
     )
     yield (
@@ -201,7 +201,7 @@ def jobs() -> Refusals:
         Refusal(lambda on: on.hf.job(isolation="async")(plain), InvalidPolicy, "isolation"),
     )
     yield (
-        "a name of ours",
+        "a reserved name",
         Refusal(lambda on: on.hf.job(name="holdfast.mine")(on.work.fn), InvalidPolicy, "are reserved"),
     )
 
@@ -222,7 +222,7 @@ def builds() -> Refusals:
     )
     unfit: dict[str, Callable[[Sample], dict[str, Any]]] = {
         "delay": lambda on: {"delay": 5},
-        "depends_on": lambda on: {"depends_on": [on.app.of()]},
+        "depends_on": lambda on: {"depends_on": [on.app.request()]},
         "idempotency_key": lambda on: {"idempotency_key": "k"},
         "key": lambda on: {"key": "{configuration_id}"},
         "connection": lambda on: {"connection": object()},
@@ -241,7 +241,7 @@ def builds() -> Refusals:
         Refusal(lambda on: on.hf.build(name="without")(lambda name: None), InvalidPolicy, "fingerprint: str"),
     )
     yield (
-        "a scope that is no parameter",
+        "a scope that is not a parameter",
         Refusal(
             lambda on: on.hf.build(name="nobody", scope="nobody")(lambda fingerprint: None),
             InvalidPolicy,
@@ -254,7 +254,7 @@ def builds() -> Refusals:
     )
     yield "an unknown option", Refusal(lambda on: on.hf.build(kind="x"), InvalidPolicy, "unknown option kind")
     yield (
-        "a need that is no run",
+        "a dependency that is not a run",
         Refusal(
             lambda on: on.app.process.using(depends_on=[on.app.environment]),
             InvalidPolicy,
@@ -262,17 +262,19 @@ def builds() -> Refusals:
         ),
     )
     yield (
-        "a state of no build",
+        "a state that no build has",
         Refusal(lambda on: on.hf.builds.list(state="running"), InvalidPolicy, "must be one of queued"),
     )
     yield (
         "NUL in a reason",
-        Refusal(lambda on: on.hf.builds.invalidate(on.app.of(), reason="\x00"), InvalidPolicy, "must not contain NUL"),
+        Refusal(
+            lambda on: on.hf.builds.invalidate(on.app.request(), reason="\x00"), InvalidPolicy, "must not contain NUL"
+        ),
     )
     for verb in ("get", "invalidate", "rebuild"):
         yield (
             f"{verb} an unknown build",
-            Refusal(lambda on, verb=verb: getattr(on.hf.builds, verb)(on.app.of()), BuildNotFound),  # type: ignore[misc]
+            Refusal(lambda on, verb=verb: getattr(on.hf.builds, verb)(on.app.request()), BuildNotFound),  # type: ignore[misc]
         )
 
 
@@ -364,22 +366,22 @@ def other_verbs() -> Refusals:
     for text in ("a\x00b", "half \ud800"):
         texts: dict[str, Callable[[Sample], object]] = {
             "the reason": lambda on, text=text: on.hf.cancel(on.run, reason=text),  # type: ignore[misc]
-            "who cancels": lambda on, text=text: on.hf.cancel(on.run, by=text),  # type: ignore[misc]
+            "the actor of a cancel": lambda on, text=text: on.hf.cancel(on.run, by=text),  # type: ignore[misc]
             "the note of a queue": lambda on, text=text: on.hf.queues.pause("default", note=text),  # type: ignore[misc]
             "the note of a schedule": lambda on, text=text: on.hf.schedules.pause("hourly", note=text),  # type: ignore[misc]
         }
-        for which, steer in texts.items():
-            yield f"{text!r} as {which}", Refusal(steer, InvalidArguments)
+        for which, call in texts.items():
+            yield f"{text!r} as {which}", Refusal(call, InvalidArguments)
     for span in (timedelta(0), timedelta(days=31), -timedelta(hours=1), 3600):
         yield (
             f"a series of {span}",
             Refusal(lambda on, span=span: on.hf.statistics.series(span), InvalidArguments, "30 days"),  # type: ignore[misc]
         )
     bulks: dict[str, Callable[[Sample], object]] = {
-        "cancel what has ended": lambda on: on.hf.bulk.cancel(RunFilter(state="failed")),
-        "repeat what has not ended": lambda on: on.hf.bulk.again(RunFilter(state="queued")),
+        "cancel ended runs": lambda on: on.hf.bulk.cancel(RunFilter(state="failed")),
+        "repeat unfinished runs": lambda on: on.hf.bulk.again(RunFilter(state="queued")),
         "cancel by a mapping": lambda on: on.hf.bulk.cancel({"state": "queued"}),  # type: ignore[arg-type]
-        "cancel by nobody": lambda on: on.hf.bulk.cancel(RunFilter(), by=""),
+        "cancel without an actor": lambda on: on.hf.bulk.cancel(RunFilter(), by=""),
     }
     for which, call in bulks.items():
         yield which, Refusal(call, InvalidArguments)
@@ -429,20 +431,20 @@ def test_an_invalid_call_is_refused_with_a_code_and_writes_nothing(
     on = Sample(hf, app, diamond, database)
     hf.start()
 
-    def kept() -> tuple[object, ...]:
+    def stored() -> tuple[object, ...]:
         rows = database.counts("builds", "queues", "schedules", "slots")
-        steered = hf.snapshot(on.run).state, hf.schedules.get("hourly").paused_at
-        return rows, steered, list(hf.jobs), list(diamond.stages), list(hf.scheduled), dict(hf._declarations.per_worker)
+        states = hf.snapshot(on.run).state, hf.schedules.get("hourly").paused_at
+        return rows, states, list(hf.jobs), list(diamond.stages), list(hf.scheduled), dict(hf._declarations.per_worker)
 
-    before = kept()
+    before = stored()
     with pytest.raises(refusal.error, match=refusal.says) as caught:
         refusal.call(on)
     assert caught.value.code == refusal.error.code
-    assert kept() == before
+    assert stored() == before
 
 
 @pytest.mark.contract("S4")
-def test_a_run_that_is_no_build_is_not_found_as_one(hf: Holdfast, app: App) -> None:
+def test_a_run_that_is_not_a_build_is_not_found_as_a_build(hf: Holdfast, app: App) -> None:
     other = app.other.submit()
     for verb in (hf.builds.get, hf.builds.invalidate, hf.builds.rebuild):
         with pytest.raises(BuildNotFound):

@@ -31,7 +31,7 @@ def echo(hf: Holdfast) -> Any:
 def test_arguments_of_the_maximum_depth_come_back_and_deeper_ones_are_refused(
     hf: Holdfast, manual: Manual, database: Database, echo: Any
 ) -> None:
-    value = nested(MAX_DEPTH - 1)  # the object of all arguments is a level too
+    value = nested(MAX_DEPTH - 1)  # the object with all arguments is one level too
     run = echo.submit(value, levels=0)
     manual.run_all()
     assert run.result() == value
@@ -58,19 +58,19 @@ def test_a_result_that_is_too_deep_fails_its_run(hf: Holdfast, manual: Manual, e
 
 
 def test_a_step_result_that_is_too_deep_is_refused_and_not_stored(hf: Holdfast, manual: Manual) -> None:
-    told: list[str] = []
+    codes: list[str] = []
 
     @hf.job(name="work")
     def work(ctx: Context) -> Any:
         try:
             ctx.step("deep", lambda: nested(MAX_DEPTH + 1))
         except NotSerialisable as error:
-            told.append(error.code)
+            codes.append(error.code)
         return ctx.step("sound", lambda: nested(MAX_DEPTH))
 
     run = work.submit()
     manual.run_all()
-    assert (run.result(), told) == (nested(MAX_DEPTH), ["not_serialisable"])
+    assert (run.result(), codes) == (nested(MAX_DEPTH), ["not_serialisable"])
     assert [step.name for step in hf.steps(run.id)] == ["sound"]
 
 
@@ -96,8 +96,8 @@ def test_a_progress_note_is_stored_with_control_characters_escaped(hf: Holdfast,
 
     run = work.submit()
     manual.run_all()
-    [told] = [event.data for event in run.timeline() if event.kind == "PROGRESS"]
-    assert told == {"done": 1, "total": 2, "note": "nul \\x00 half \\ud800"}
+    [data] = [event.data for event in run.timeline() if event.kind == "PROGRESS"]
+    assert data == {"done": 1, "total": 2, "note": "nul \\x00 half \\ud800"}
 
 
 @pytest.mark.parametrize(

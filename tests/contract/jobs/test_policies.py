@@ -1,4 +1,4 @@
-"""Policies: one engine serves different applications by their policies."""
+"""Policies: one engine serves different kinds of applications, which need only different policies."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from holdfast.testing import FakeClock, Manual
 
 HOUR = timedelta(hours=1)
 
-# What each kind of application asks for, and what the loss of a worker then means.
+# For each kind of application: its policy, and the state and failure type of its run after its worker was lost.
 KINDS: dict[str, tuple[dict[str, Any], str, str | None]] = {
     "records": ({"key": "{name}", "max_attempts": 1, "on_crash": "fail"}, "failed", "PROCESS_TERMINATED"),
     "scheduled": ({"key": "scheduled", "max_attempts": 1, "on_crash": "fail"}, "failed", "PROCESS_TERMINATED"),
@@ -34,7 +34,7 @@ KINDS: dict[str, tuple[dict[str, Any], str, str | None]] = {
 def test_five_kinds_of_applications_need_only_different_policies(
     hf: Holdfast, manual: Manual, clock: FakeClock
 ) -> None:
-    """The same accident, told by the policy of each."""
+    """Each run loses its worker; its policy decides what happens then."""
     runs = {}
     for kind, (options, _, _) in KINDS.items():
         options = options | ({"key": lambda name: "one at a time"} if options.get("key") == "scheduled" else {})
@@ -82,7 +82,7 @@ def test_a_policy_is_stored_with_the_run_so_that_every_process_applies_it_alike(
     run = work.submit()
     Manual(hf).worker("lost").claim()
     clock.advance(2 * hf.settings.lease)
-    with Holdfast(url, clock=clock) as stranger:  # knows no job at all
+    with Holdfast(url, clock=clock) as stranger:  # has no jobs
         Manual(stranger).orchestrate()
     assert (run.refresh().state, run.snapshot.failure_type) == ("failed", "PROCESS_TERMINATED")
 

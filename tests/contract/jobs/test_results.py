@@ -1,4 +1,4 @@
-"""Results: a returned value comes back equal, or the run fails and names the type."""
+"""Results: a returned value comes back equal, or the run fails with an error that names the type."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ GOOD: list[tuple[Any, Any]] = [
     (datetime, AT.replace(tzinfo=None)),
     (datetime, AT.astimezone(BERLIN)),
     (datetime, AT.astimezone(timezone(timedelta(hours=5, minutes=45)))),
-    # Python calls a datetime of the repeated hour unequal to the same instant in any other zone.
+    # For Python, a datetime in a repeated hour is unequal to the same instant in another zone.
     (datetime, datetime(2026, 10, 25, 2, 30, tzinfo=BERLIN)),
     (list[Point], [Point(1, datetime(2026, 10, 25, 2, 30, fold=1, tzinfo=BERLIN))]),
     (timedelta, timedelta(days=-1, microseconds=7)),
@@ -155,7 +155,7 @@ BAD: list[tuple[Any, Any, str]] = [
 
 
 def function(annotation: Any, value: Any) -> Any:
-    """A function without parameters that is annotated so and returns that."""
+    """A function without parameters, with this return annotation and this return value."""
 
     def given() -> Any:
         return value
@@ -165,7 +165,7 @@ def function(annotation: Any, value: Any) -> Any:
 
 
 def same(value: Any, again: Any) -> bool:
-    """Equal; datetimes by their instants and offsets, also of the repeated hour."""
+    """Whether the values are equal; datetimes are compared by instant and offset, even in a repeated hour."""
     if isinstance(value, datetime) and value.tzinfo is not None:
         return (value.astimezone(UTC), value.utcoffset()) == (again.astimezone(UTC), again.utcoffset())
     if isinstance(value, Uncomparable):
@@ -181,10 +181,10 @@ def names(table: Sequence[tuple[Any, ...]]) -> list[str]:
 
 @pytest.mark.contract("S3")
 @pytest.mark.parametrize(("annotation", "value"), GOOD, ids=names(GOOD))
-def test_a_value_of_its_annotation_comes_back_equal(
+def test_a_value_that_matches_its_annotation_comes_back_equal(
     hf: Holdfast, manual: Manual, clock: FakeClock, annotation: Any, value: Any
 ) -> None:
-    """As the result of a run, to who waits for it; of a step, to both attempts; of a child and of what it needed."""
+    """As the result of a run, of a step in both attempts, of a child and of a dependency."""
     returned = function(annotation, value)
     job = hf.job(name="returned")(returned)
     seen: list[Any] = []
@@ -206,7 +206,7 @@ def test_a_value_of_its_annotation_comes_back_equal(
     manual.run_all()
 
     assert run.refresh().state == "succeeded", run.snapshot.error
-    # An attempt that ends to wait for its child has seen the steps alone.
+    # An execution that ends in order to wait for its child has seen only the two steps.
     assert len(seen) == 2 + 4 + 4
     for again in [*seen, needed.result(timeout=1), hf.get(needed.id).result(timeout=1), job()]:
         assert same(value, again)
@@ -218,7 +218,7 @@ def test_a_value_of_its_annotation_comes_back_equal(
 def test_a_value_that_would_not_come_back_equal_fails_its_run_and_names_the_type(
     hf: Holdfast, manual: Manual, clock: FakeClock, database: Database, annotation: Any, value: Any, words: str
 ) -> None:
-    """At once, and without another attempt; the same for a step and a call without a run."""
+    """It fails at once and without another attempt; a step and a call without a run fail too."""
     returned = function(annotation, value)
     job = hf.job(name="returned", max_attempts=3)(returned)
 
@@ -301,7 +301,7 @@ def test_an_annotation_that_cannot_be_resolved_is_reported(hf: Holdfast, manual:
 
 @pytest.mark.contract("L1")
 def test_stages_pass_their_results_to_each_other(hf: Holdfast, manual: Manual) -> None:
-    """Also to parameters that have no annotation, and to who waits for the pipeline."""
+    """Also to parameters without an annotation, and to the caller that waits for the pipeline."""
     pipeline = hf.pipeline("typed")
     seen: dict[str, Any] = {}
 
@@ -331,7 +331,7 @@ def test_stages_pass_their_results_to_each_other(hf: Holdfast, manual: Manual) -
 
     @pipeline.stage(after=[follows])
     def beside(when, segments: dict[str, list[int]]) -> tuple[datetime, int]:  # type: ignore[no-untyped-def]
-        seen["as asked for"] = segments
+        seen["as annotated"] = segments
         return when, len(segments)
 
     run = pipeline.submit()
@@ -345,7 +345,7 @@ def test_stages_pass_their_results_to_each_other(hf: Holdfast, manual: Manual) -
     assert sorted(seen["each"], key=lambda point: point.x) == list(points.values())
     assert seen["segments"] == {"a": {1}, "b": {2}}
     assert seen["points"] == points
-    assert seen["as asked for"] == {"a": [1], "b": [2]}
+    assert seen["as annotated"] == {"a": [1], "b": [2]}
 
 
 @pytest.mark.contract("L1")

@@ -22,7 +22,7 @@ COPY = (
 )
 
 REFUSED = "(?i)has the key|never change|unique|foreign key|check constraint"
-"""What a constraint or a trigger says, unlike a statement that is spelt wrongly."""
+"""Matches the errors of constraints and triggers, but not that of a misspelt statement."""
 
 
 @pytest.fixture
@@ -48,21 +48,21 @@ def process(hf: Holdfast) -> Any:
         {"run_id": "'01m00000000000000000000000'", "run_key": "null"},
         {"run_id": "'01m00000000000000000000000'", "key_number": "2", "key_limit": "2"},
     ],
-    ids=lambda forged: " ".join(f"{name}={value}" for name, value in forged.items()) or "as it is",
+    ids=lambda forged: " ".join(f"{name}={value}" for name, value in forged.items()) or "unchanged",
 )
 def test_a_copied_lease_cannot_start_a_second_run_of_a_key(
     manual: Manual, database: Database, process: Any, forged: dict[str, str]
 ) -> None:
     running, second = process.submit("a"), process.submit("a")
     assert len(manual.worker().claim(limit=5)) == 1
-    told = {
+    values = {
         "run_id": f"'{second.id}'",
         "run_key": "run_key",
         "key_limit": "key_limit",
         "key_number": "key_number",
     } | forged
     with pytest.raises(database.errors, match=REFUSED):
-        database.run(COPY.format(running=running.id, **told))
+        database.run(COPY.format(running=running.id, **values))
     assert database.count("leases") == 1
     assert second.refresh().state == "queued"
 
@@ -95,7 +95,7 @@ def test_no_change_to_a_lease_or_a_run_allows_a_second_lease_of_a_key(
 def test_the_changes_that_the_engine_makes_to_a_running_run_are_allowed(
     hf: Holdfast, manual: Manual, clock: FakeClock, process: Any
 ) -> None:
-    """Renewals, a request to stop, the place in a queue, the end: none of them touches the key."""
+    """A renewal, a cancel, a concurrency permit and the end of the run do not change the key."""
     run = process.submit("a")
     worker = manual.worker()
     [claim] = worker.claim()

@@ -43,10 +43,10 @@ def test_the_limit_of_a_key_is_filled_oldest_first(hf: Holdfast, manual: Manual,
         manual.orchestrate()
         claims = worker.claim(limit=10)
         assert 0 < len(claims) <= 3
-        assert len(set(numbers(claims))) == len(claims), "two runs with one hold"
+        assert len(set(numbers(claims))) == len(claims), "two runs must not have the same key lock"
         assert set(numbers(claims)) <= {1, 2, 3}
         manual.orchestrate()
-        assert worker.claim(limit=10) == [], "a fourth run of the key while three run"
+        assert worker.claim(limit=10) == [], "a fourth run of the key must not start while three run"
         started += sorted(claim.lease.run_id for claim in claims)
         for claim in claims:
             worker.finish(claim)
@@ -93,7 +93,7 @@ def test_priority_does_not_reorder_within_a_key(hf: Holdfast, manual: Manual) ->
 @pytest.mark.parametrize(
     ("number", "key_limit", "refused"),
     [(1, 3, r"unique|duplicate"), (2, 3, r"unique|duplicate"), (4, 3, r"check|violates"), (0, 3, r"check|violates")],
-    ids=["the first hold again", "the second again", "a fourth of three", "a hold before the first"],
+    ids=["the first lock again", "the second lock again", "a fourth of three locks", "a lock number of zero"],
 )
 def test_the_database_refuses_a_lease_beyond_the_limit(
     hf: Holdfast, manual: Manual, database: Database, call: Any, number: int, key_limit: int, refused: str
@@ -114,7 +114,7 @@ def test_the_database_refuses_a_lease_beyond_the_limit(
 
 @pytest.mark.contract("P2")
 def test_jobs_with_different_limits_share_a_key_and_each_keeps_its_own_limit(hf: Holdfast, manual: Manual) -> None:
-    """A run may have a hold whose number is within its own limit: a careful one among many runs beside at most two."""
+    """A run gets only a key lock whose number is within its own limit: `single` always gets number 1."""
 
     @hf.job(name="many", key="{document}", key_limit=3)
     def many(document: str) -> None: ...
@@ -162,7 +162,7 @@ def test_a_run_that_keeps_its_key_lock_while_waiting_gets_no_second_one(
     manual.orchestrate()
     claims = {claim.lease.run_id: claim for claim in worker.claim(limit=10)}
     worker.finish(claims[strict.id], RetryLater("not yet", hf.settings.poll_interval, key_order="strict"))
-    clock.advance(hf.settings.poll_interval)  # it is due, and the oldest, before any orchestrator has noticed
+    clock.advance(hf.settings.poll_interval)  # the strict run is due and the oldest, but no orchestrator has noticed
     worker.finish(claims[others[0].id])
 
     hf.do(lambda tx: promote.assign_key_locks(tx, limit=10))
@@ -201,7 +201,7 @@ def test_real_workers_never_exceed_the_limit(live: Holdfast) -> None:
             most[tenant] = max(most[tenant], running[tenant])
             first = begun[tenant] <= 2
         if first:
-            meeting[tenant].wait(timeout=60)  # the two of them run at the same time
+            meeting[tenant].wait(timeout=60)  # two runs of a tenant must run at the same time
         with lock:
             running[tenant] -= 1
 

@@ -36,7 +36,7 @@ def test_runs_of_one_key_start_one_after_the_other_oldest_first(hf: Holdfast, ma
         [claim] = worker.claim(limit=10)
         assert claim.lease.run_id == run.id
         manual.orchestrate()
-        assert worker.claim(limit=10) == [], "a second run of the key while one runs"
+        assert worker.claim(limit=10) == [], "a second run of the key must not start while one runs"
         assert [one.refresh().state for one in runs].count("running") == 1
         worker.finish(claim)
         manual.orchestrate()
@@ -82,7 +82,7 @@ def test_runs_of_other_keys_do_not_wait(manual: Manual, process: Any) -> None:
         (lambda tenant, number: f"{tenant.upper()}-{number % 2}", "T1-1"),
         (lambda tenant, number: None, None),
     ],
-    ids=["parameter", "template", "function", "function that says none"],
+    ids=["parameter", "template", "function", "function that returns None"],
 )
 def test_a_key_comes_from_a_parameter_a_template_or_a_function(hf: Holdfast, key: Any, expected: str | None) -> None:
     @hf.job(name="work", key=key)
@@ -105,10 +105,10 @@ def test_two_jobs_with_the_same_key_share_it(hf: Holdfast, manual: Manual) -> No
 
 
 @pytest.mark.contract("P2")
-def test_the_database_refuses_a_second_lease_on_a_key_written_with_sql(
+def test_the_database_refuses_a_second_lease_of_a_key_that_is_inserted_with_sql(
     hf: Holdfast, manual: Manual, database: Database, process: Any
 ) -> None:
-    """From another connection, past our code: a copy of the lease under another run's id."""
+    """The second lease is a copy with the id of another run, inserted with SQL on another connection."""
     process.submit("a")
     second = process.submit("a")
     [claim] = manual.worker().claim()
@@ -131,7 +131,7 @@ def test_the_database_refuses_a_second_lease_on_a_key_written_with_sql(
 
 
 @pytest.mark.contract("P2", "P4", "Q12")
-def test_a_claim_that_meets_a_lease_written_with_sql_starts_nothing_and_waits(
+def test_a_run_is_not_started_and_waits_if_sql_has_inserted_a_lease_of_its_key(
     hf: Holdfast, manual: Manual, database: Database, clock: FakeClock, process: Any
 ) -> None:
     run, other = process.submit("a"), process.submit("a")
@@ -153,7 +153,7 @@ def test_a_claim_that_meets_a_lease_written_with_sql_starts_nothing_and_waits(
 
 @pytest.mark.contract("P9")
 def test_no_younger_run_overtakes_between_two_runs_of_a_key(hf: Holdfast, manual: Manual, process: Any) -> None:
-    """The hold of a finished run is open, not gone: only an orchestrator hands it on, to the oldest."""
+    """The key lock of a finished run is kept, and only an orchestrator gives it to the oldest waiting run."""
     process.submit("a")
     older = process.submit("a")
     worker = manual.worker()
@@ -182,7 +182,7 @@ def test_priority_does_not_reorder_the_runs_of_one_key(hf: Holdfast, manual: Man
 
 
 @pytest.mark.contract("P9")
-def test_a_delayed_run_lets_others_of_its_key_pass_and_is_the_oldest_when_due(
+def test_a_delayed_run_lets_others_of_its_key_start_and_is_the_oldest_when_due(
     hf: Holdfast, manual: Manual, clock: FakeClock, process: Any
 ) -> None:
     delayed = process.using(delay=60).submit("a")
@@ -193,7 +193,7 @@ def test_a_delayed_run_lets_others_of_its_key_pass_and_is_the_oldest_when_due(
 
     clock.advance(61)
     manual.orchestrate()
-    # The lease ran out meanwhile and its run is ready again; it ends first.
+    # The lease expired meanwhile, so its run is ready again and runs first.
     [claim] = worker.claim(limit=5)
     assert claim.lease.run_id == running.id
     worker.finish(claim)
@@ -232,7 +232,7 @@ def test_a_retried_run_gives_up_its_key_while_it_waits_unless_the_order_is_stric
 
 @pytest.mark.contract("P2", "Q12", "S3")
 def test_concurrent_submitters_and_claimers_never_run_a_key_twice_at_once(url: str, database: Database) -> None:
-    """Eight threads on two engines submit, claim, finish and promote; a run's body checks that it is alone."""
+    """Eight threads on two engines submit, claim, finish and promote; the test checks that no runs of a key overlap."""
     keys, each, threads = 5, 12, 8
     inside: dict[str, int] = {}
     guard = threading.Lock()

@@ -17,8 +17,8 @@ from holdfast.testing import FakeClock, Manual
 MINUTE = timedelta(minutes=1)
 
 
-def before_places_are_numbered(monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], object]) -> None:
-    """Let something be committed after the next claim has taken its runs."""
+def before_permits_are_assigned(monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], object]) -> None:
+    """Call `meanwhile` once, after a claim has taken its runs and before it assigns permits."""
     take = ready.take
     done: list[bool] = []
 
@@ -46,7 +46,7 @@ def test_a_claim_counts_permits_above_a_lowered_limit(
     for claim in running[:4]:
         worker.finish(claim)
     started: list[Any] = []
-    before_places_are_numbered(monkeypatch, lambda: started.extend(other.claim()))
+    before_permits_are_assigned(monkeypatch, lambda: started.extend(other.claim()))
 
     started += worker.claim()
 
@@ -75,4 +75,4 @@ def test_a_rate_row_that_a_claim_has_just_used_is_not_deleted(hf: Holdfast, manu
         )
         assert len(claims) == 1
         assert hf.store.do(lambda other: rates.forget(other, limit=9)) == 0
-    assert manual.worker("b").claim() == [], "one start in the last minute"
+    assert manual.worker("b").claim() == [], "the rate was used up in the last minute"

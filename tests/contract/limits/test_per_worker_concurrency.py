@@ -11,7 +11,7 @@ from holdfast import Holdfast
 
 
 class Meter:
-    """How many were inside at once, by name; they leave together."""
+    """Records the largest number of simultaneous calls by name; the calls wait for each other at a barrier."""
 
     def __init__(self) -> None:
         self.most: Counter[str] = Counter()
@@ -34,7 +34,7 @@ def test_each_worker_runs_at_most_its_share_of_a_queue(live: Holdfast) -> None:
 
     @live.job(name="render", queue="renderings")
     def render(number: int) -> None:
-        meter("renderings", meeting)  # four at a time, or it stands still
+        meter("renderings", meeting)  # continues only when four runs are in progress
 
     with (
         live.worker(queues=["renderings"], concurrency=8) as one,

@@ -47,7 +47,7 @@ def test_a_full_queue_refuses_submissions_and_nothing_is_written(job: Any, datab
 
     assert refused.value.code == "queue_full"
     assert (refused.value.queue, refused.value.limit, refused.value.queued) == ("runs", 3, 3)
-    assert refused.value.retry_after == timedelta(seconds=30)  # nothing has ended yet, so nothing is known
+    assert refused.value.retry_after == timedelta(seconds=30)  # the default, because no run has ended yet
     assert database.counts() | {"queue_capacity": capacity_used(database)} == before
 
 
@@ -61,7 +61,7 @@ def test_a_process_that_declares_no_capacity_changes_none(job: Any, hf: Holdfast
     hf.queues.limit("runs", max_queued=10)
     start(per_worker=2)
     assert [queue.max_queued for queue in hf.queues.list()] == [10]
-    start(max_queued=3)  # what the code has declared before: what was set at run time stands
+    start(max_queued=3)  # the same declaration as before, so the limit set at run time stays
     assert [queue.max_queued for queue in hf.queues.list()] == [10]
     start(max_queued=4)
     assert [queue.max_queued for queue in hf.queues.list()] == [4]
@@ -135,7 +135,7 @@ def test_a_refusal_in_a_callers_transaction_leaves_the_transaction_unchanged(
         database.begin(connection)
         with pytest.raises(QueueFull):
             job.using(connection=connection).submit_many([{"x": 3}, {"x": 4}])
-        connection.execute("commit")  # the caller may go on and commit what is its own
+        connection.execute("commit")  # the caller can still commit its own changes
         assert database.counts() == before
         database.begin(connection)
         job.using(connection=connection).submit(x=3)
@@ -239,7 +239,7 @@ def test_a_capacity_set_on_a_filled_queue_counts_the_runs_in_it(
 def test_existing_runs_are_counted_in_small_transactions(
     hf: Holdfast, manual: Manual, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What runs is not held still while all that waits is counted."""
+    """Runs can continue while the existing runs are counted."""
     monkeypatch.setattr(capacity, "PAGE", 2)
     job = hf.job(name="work", queue="q")(lambda: None)
     job.submit_many([{}] * 5)
@@ -258,7 +258,7 @@ def test_every_process_obeys_the_capacity_of_a_queue_whatever_code_it_has(job: A
     job.submit_many([{}, {}, {}])
     with Holdfast(url, clock=clock) as other:
         same = other.job(name="work", queue="runs")(lambda x=0: None)
-        same.using(queue="free").submit()  # it has seen no bound, and sees one when it comes upon it
+        same.using(queue="free").submit()  # this process has not read the limit of queue `runs` yet
         with pytest.raises(QueueFull):
             same.submit()
 
@@ -289,14 +289,14 @@ def test_a_process_that_knows_no_capacity_runs_no_extra_query_and_obeys_it(
     submit(1)
     assert asked == []
 
-    with Holdfast(url, clock=clock, ids=Ids(seed=2)) as someone:
-        someone.queues.limit("q", max_queued=1)
+    with Holdfast(url, clock=clock, ids=Ids(seed=2)) as other_hf:
+        other_hf.queues.limit("q", max_queued=1)
     with pytest.raises(QueueFull):
         submit(2)
 
 
 @pytest.mark.contract("Q8")
-def test_retry_after_comes_from_how_fast_the_queue_drains(job: Any, manual: Manual, clock: FakeClock) -> None:
+def test_retry_after_depends_on_how_fast_the_runs_of_the_queue_end(job: Any, manual: Manual, clock: FakeClock) -> None:
     worker = manual.worker(queues=["runs"])
     for number in range(10):
         job.submit(x=number)
@@ -311,7 +311,7 @@ def test_retry_after_comes_from_how_fast_the_queue_drains(job: Any, manual: Manu
 
 
 def submitters(url: str, count: int) -> Iterator[Callable[[], Run[Any] | None]]:
-    """Each as in a process of its own: submissions of one process share a transaction, and would not race."""
+    """Each has its own Holdfast: simultaneous submissions of one Holdfast share a transaction and would not race."""
     for _ in range(count):
         hf = Holdfast(url)
         job = hf.job(name="work", queue="q")(lambda: None)
@@ -354,7 +354,7 @@ def test_submitters_and_a_worker_together_never_exceed_the_capacity(
     live: Holdfast, url: str, database: Database
 ) -> None:
     live.queue("q", max_queued=3)
-    live.job(name="work", queue="q")(lambda: threading.Event().wait(0.005))  # slower than those who submit
+    live.job(name="work", queue="q")(lambda: threading.Event().wait(0.005))  # slower than the submitters
     live.start()
     runs: list[Run[Any]] = []
     refused: list[None] = []
@@ -366,7 +366,7 @@ def test_submitters_and_a_worker_together_never_exceed_the_capacity(
                 runs.append(run)
             else:
                 refused.append(None)
-            # Runs that have not ended, in one statement: what is committed at one moment.
+            # Count unfinished runs in one statement, so that the count is of one moment.
             [[under_way]] = database.all(
                 "select (select count(*) from holdfast_runs) - (select count(*) from holdfast_outcomes)"
             )
@@ -384,7 +384,7 @@ def test_submitters_and_a_worker_together_never_exceed_the_capacity(
     assert live.verify() == []
 
 
-def test_verify_finds_capacity_rows_without_a_run_and_runs_without_one(
+def test_verify_finds_capacity_rows_without_a_run_and_runs_without_a_capacity_row(
     job: Any, hf: Holdfast, clock: FakeClock, database: Database
 ) -> None:
     hf.start()
@@ -412,7 +412,7 @@ def test_a_limit_changed_at_run_time_stays_until_the_code_declares_a_new_one(
     assert start(5) == 7
     versions = database.all("select version from holdfast_queues")
     assert start(5) == 7
-    assert database.all("select version from holdfast_queues") == versions  # read, and left alone
+    assert database.all("select version from holdfast_queues") == versions  # read, but not written
     assert start(6) == 6
 
 

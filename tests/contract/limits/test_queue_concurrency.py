@@ -76,21 +76,21 @@ def test_a_takeover_frees_the_permit_of_a_lost_worker(job: Any, hf: Holdfast, ma
 def test_the_database_refuses_a_permit_that_is_used_twice(job: Any, manual: Manual, database: Database) -> None:
     job.submit_many([{}] * 2)
     manual.worker("a", queues=["q"]).claim(limit=5)
-    with pytest.raises(database.errors):
-        database.run("update holdfast_leases set place = 1")
+    with pytest.raises(database.errors, match=r"(?i)unique|duplicate"):
+        database.run("update holdfast_leases set permit = 1")
 
 
 @pytest.mark.contract("Q9", "Q12")
 def test_a_worker_that_loses_the_race_for_a_permit_releases_its_run_at_once(
     job: Any, hf: Holdfast, manual: Manual, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another worker commits between our look at the places and our insert; on SQLite only made to."""
+    """Another worker takes the permit after this claim has read the permits; the outdated reading is simulated."""
     [run] = job.submit_many([{}])
     [late] = hf.jobs["work"].submit_many([{}])
     manual.worker("a", queues=["q"]).claim()
     monkeypatch.setattr(
         "holdfast.runs.claim.number_permits",
-        lambda tx, entries, limits: ({entry.run_id: 1 for entry in entries}, []),  # what a stale look says
+        lambda tx, entries, limits: ({entry.run_id: 1 for entry in entries}, []),  # an outdated reading
     )
     notified: set[str] = set()
     hf.notifier.listen(lambda names, ended: notified.update(names))
@@ -105,9 +105,7 @@ def test_a_worker_that_loses_the_race_for_a_permit_releases_its_run_at_once(
 
 
 @pytest.mark.contract("Q9")
-def test_a_lease_written_with_sql_on_the_key_of_a_claimed_run_makes_it_wait(
-    hf: Holdfast, manual: Manual, database: Database
-) -> None:
+def test_a_run_waits_if_sql_has_inserted_a_lease_of_its_key(hf: Holdfast, manual: Manual, database: Database) -> None:
     hf.queue("q", concurrency=2)
     job = hf.job(name="keyed", queue="q", key="k")(lambda k: None)
     run, other = job.submit(k="x"), job.submit(k="x")

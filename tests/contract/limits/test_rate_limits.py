@@ -23,7 +23,7 @@ SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
 
 
 def most_in_a_window(starts: Sequence[datetime], period: timedelta) -> int:
-    """The most starts that any half-open window of one period has."""
+    """The largest number of starts in a half-open window of one period."""
     return max((sum(start <= other < start + period for other in starts) for start in starts), default=0)
 
 
@@ -33,10 +33,10 @@ def job(hf: Holdfast) -> Any:
 
 
 def work(manual: Manual, *, limit: int = 100, names: Sequence[str] = ("a", "b")) -> list[ClaimedRun]:
-    """Let two workers claim what they may, and end it."""
+    """Let two workers claim and finish all runs that may start; return their claims."""
     found = []
     manual.orchestrate()
-    for name in [*names, *names]:  # twice: who is held up may let the key of another go
+    for name in [*names, *names]:  # twice: a run that its rate delays may free the key of another run
         worker = manual.worker(name)
         while claims := worker.claim(limit=limit):
             for claim in claims:
@@ -58,7 +58,7 @@ def test_a_rate_limits_the_starts_in_a_period_in_order_of_submission(
     assert started == [[run.id for run in runs[first : first + 3]] for first in (0, 3, 6)] + [[]]
 
 
-def test_a_run_delayed_by_its_rate_waits_for_its_turn_and_says_why(
+def test_a_run_delayed_by_its_rate_waits_for_its_turn_and_why_explains_it(
     job: Any, hf: Holdfast, manual: Manual, clock: FakeClock
 ) -> None:
     runs = job.submit_many([{}] * 7)
@@ -167,7 +167,7 @@ def test_a_claim_that_returned_fewer_runs_notifies_for_the_rest(hf: Holdfast, ma
 
 
 def test_a_lost_race_for_a_permit_uses_up_no_start(hf: Holdfast, manual: Manual, database: Database) -> None:
-    """The start is written down only for who really started."""
+    """A start is recorded only for a run that really starts."""
     hf.queue("q", concurrency=1)
     job = hf.job(name="both", queue="q", rate="5/min")(lambda: None)
     job.submit_many([{}] * 2)
@@ -207,7 +207,7 @@ def test_two_live_workers_keep_to_a_rate(live: Holdfast) -> None:
 def test_in_any_order_of_events_no_period_has_too_many_starts_and_every_run_starts(
     tmp_path_factory: pytest.TempPathFactory, count: int, moves: list[tuple[str, int]]
 ) -> None:
-    """Against a simple model: a list of starts, and the order of submission."""
+    """Compared with a simple model: a list of starts, and the order of submission."""
     folder: Path = tmp_path_factory.mktemp("rates")
     clock = FakeClock()
     with Holdfast(f"sqlite:///{folder / 'work.db'}", clock=clock, ids=Ids(seed=1), synchronous="normal") as hf:
@@ -236,7 +236,7 @@ def test_in_any_order_of_events_no_period_has_too_many_starts_and_every_run_star
                     if left := [run_id for run_id in submitted if run_id not in done]:
                         hf.cancel(left[number % len(left)])
                         cancelled.add(left[number % len(left)])
-        for _ in range(2 * len(submitted) + 2):  # at least one start a period, whatever was given to the cancelled
+        for _ in range(2 * len(submitted) + 2):  # each period has a start, even if cancelled runs had reserved turns
             claim(100)
             clock.advance(61)
         starts = [at for at, _ in started]
@@ -292,7 +292,7 @@ def test_starts_under_a_higher_rate_count_for_a_lower_one(hf: Holdfast, manual: 
 
 
 def test_each_run_of_a_batch_keeps_to_its_own_rate(hf: Holdfast, manual: Manual) -> None:
-    """Queued runs have the rate of the code that submitted them; new code may say another."""
+    """Queued runs keep the rate with which they were submitted; newer code may declare another."""
     job = hf.job(name="mail", rate="2/min")(lambda: None)
     old = job.submit_many([{}] * 4)
     new = job.using(rate="5/min").submit_many([{}] * 4)
@@ -312,7 +312,7 @@ def test_a_clock_that_is_set_back_does_not_stop_a_rate(job: Any, manual: Manual,
 
 
 def test_an_unused_rate_row_is_deleted(hf: Holdfast, manual: Manual, clock: FakeClock, database: Database) -> None:
-    """There is one for each value of a rate key."""
+    """Each value of a rate key has its own rows."""
     job = hf.job(name="sync", rate="2/min", rate_key="tenant")(lambda tenant: None)
     job.submit_many([{"tenant": str(number)} for number in range(60)])
     assert len(work(manual)) == 60

@@ -102,7 +102,7 @@ def test_a_unique_submission_in_a_callers_transaction_commits_or_rolls_back_with
 
 
 def test_a_race_to_replace_an_ended_unique_run_has_one_winner(job: Any, hf: Holdfast, manual: Manual) -> None:
-    """What is seen when the row has changed since: the swap fails, and the winner is given back."""
+    """If the row has changed since it was read, it is not replaced, and the row is read again."""
     job.submit(what="a")
     manual.run_all()
     digest = json_text.digest("args", '{"what":"a"}', size=16)
@@ -115,8 +115,8 @@ def test_a_race_to_replace_an_ended_unique_run_has_one_winner(job: Any, hf: Hold
         assert tx.all("replace_unique_runs", rows=[swap]) == []
         return take_unique(tx, [mine])
 
-    assert hf.do(lose) == {}  # then it looks again, and this time takes over
-    assert hf.do(lambda tx: take_unique(tx, [mine])) == {}  # the same run again: a reply was lost
+    assert hf.do(lose) == {}  # it reads the row again and replaces it
+    assert hf.do(lambda tx: take_unique(tx, [mine])) == {}  # the same run again, as after a lost reply
 
 
 def test_many_threads_at_once_create_one_unique_run(live: Holdfast, database: Database) -> None:

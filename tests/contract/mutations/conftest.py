@@ -14,7 +14,7 @@ from holdfast import Holdfast
 from holdfast.support.ids import Ids
 from holdfast.testing import FakeClock, Manual
 
-# A failing scenario shows its values, as a test does.
+# A failed assertion in a scenario shows its values, like one in a test.
 pytest.register_assert_rewrite(*(f"tests.contract.mutations.{name}_scenarios" for name in ("key", "lease", "run")))
 
 

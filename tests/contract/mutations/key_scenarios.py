@@ -65,7 +65,7 @@ def a_check_flag_stays_while_a_key_lock_within_the_limit_is_free(on: ScenarioSet
     on.manual.orchestrate()
     careful = on.joined("k")
     on.do("mark_checked", ids=[careful])
-    assert on.look(careful)
+    assert on.is_marked_for_check(careful)
 
 
 def a_finish_frees_only_its_own_key(on: ScenarioSetup) -> None:
@@ -126,4 +126,4 @@ def a_check_flag_stays_while_the_key_is_free(on: ScenarioSetup) -> None:
     run = on.joined("k")
     on.hf.do(lambda tx: promote.check_waiting(tx, limit=10))
     on.hf.do(lambda tx: promote.mark_checked(tx, limit=10))
-    assert on.look(run)
+    assert on.is_marked_for_check(run)

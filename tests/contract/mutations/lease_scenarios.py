@@ -34,7 +34,7 @@ def an_older_claim_of_the_same_worker_finishes_nothing(on: ScenarioSetup) -> Non
 
 
 def a_finish_touches_no_other_run(on: ScenarioSetup) -> None:
-    """Not even one whose attempt is that of another run in the same batch."""
+    """Not even a run whose current claim number is that of another run in the batch."""
     first, second = on.submit(), on.submit()
     stale = {claim.lease.run_id: claim for claim in on.manual.worker("a").claim(limit=2)}
     on.clock.advance(2 * on.hf.settings.lease)
@@ -90,7 +90,7 @@ def a_fence_is_for_its_own_run(on: ScenarioSetup) -> None:
 
 
 def a_renewed_lease_is_not_recovered(on: ScenarioSetup) -> None:
-    """An orchestrator acts on what it saw; it may be slow."""
+    """A slow orchestrator acts on a lease that it read before the renewal."""
     run = on.submit(timeout=None)
     claim = on.claim("a")
     on.clock.advance(2 * on.hf.settings.lease)
@@ -101,7 +101,7 @@ def a_renewed_lease_is_not_recovered(on: ScenarioSetup) -> None:
 
 
 def a_later_claim_is_not_recovered(on: ScenarioSetup) -> None:
-    """The same instant of expiry does not make it the same lease."""
+    """A lease that expires at the same time may still be that of a later claim."""
     run = on.submit(timeout=None)
     claim = on.claim("a")
     seen = on.hf.read(lambda tx: tx.all("find_all_leases", limit=10))
@@ -132,7 +132,7 @@ def a_lease_is_not_recovered_before_the_wait_is_over(on: ScenarioSetup) -> None:
     run, wait = on.submit(), on.hf.settings.takeover_wait
     on.claim("a")
     on.clock.advance(10 * on.hf.settings.lease)
-    assert _taken(on) == 0, "it was seen expired for the first time"
+    assert _taken(on) == 0, "the expiry was seen for the first time"
     on.clock.advance(wait - timedelta(microseconds=1))
     assert _taken(on) == 0
     on.clock.advance(timedelta(microseconds=1))
@@ -159,7 +159,7 @@ def a_renewal_restarts_the_wait(on: ScenarioSetup) -> None:
     on.manual.worker("a").renew(claim)
     assert _taken(on) == 0
     on.clock.advance(lease + SOON)
-    assert _taken(on) == 0, "its new lease was seen expired for the first time"
+    assert _taken(on) == 0, "the expiry of the renewed lease was seen for the first time"
     on.clock.advance(wait)
     assert _taken(on) == 1
     assert on.place(run) == "ready"
@@ -174,7 +174,7 @@ def a_cancel_stops_its_own_run_only(on: ScenarioSetup) -> None:
 
 
 def _taken(on: ScenarioSetup) -> int:
-    """How many leases an orchestrator takes away now."""
+    """The number of leases that an orchestrator recovers now."""
     return len(on.hf.do(lambda tx: recover.expired(tx, wait=on.hf.settings.takeover_wait, limit=100)))
 
 

@@ -31,7 +31,7 @@ def a_check_flag_stays_while_a_dependency_is_met(on: ScenarioSetup) -> None:
     on.manual.worker("a").finish(on.claim("a"))
     needy = on.submit(depends_on=[needed])
     on.hf.do(lambda tx: promote.mark_checked(tx, limit=10))
-    assert on.look(needy)
+    assert on.is_marked_for_check(needy)
 
 
 def a_live_worker_keeps_its_exclusive_name(on: ScenarioSetup) -> None:
@@ -88,10 +88,10 @@ def _register(on: ScenarioSetup, name: str, *, silent: WorkerInfo | None = None)
 def one_of_two_processes_that_read_the_same_build_replaces_it(on: ScenarioSetup) -> None:
     request = on.build.request(fingerprint="f")
     seen = on.build.submit(fingerprint="f").id
-    makings = [BuildRun(request, on.hf.ids.new(on.clock.now()), seen) for _ in range(2)]
-    won = [on.hf.do(lambda tx, making=making: replace_builds(tx, [making])) for making in makings]  # type: ignore[misc]
-    assert won == [makings[:1], []]
-    assert on.hf.builds.get(request).run_id == makings[0].run_id
+    build_runs = [BuildRun(request, on.hf.ids.new(on.clock.now()), seen) for _ in range(2)]
+    won = [on.hf.do(lambda tx, build_run=build_run: replace_builds(tx, [build_run])) for build_run in build_runs]  # type: ignore[misc]
+    assert won == [build_runs[:1], []]
+    assert on.hf.builds.get(request).run_id == build_runs[0].run_id
 
 
 def a_rebuilt_build_is_not_invalidated_by_a_process_that_read_the_old_one(on: ScenarioSetup) -> None:
@@ -101,8 +101,8 @@ def a_rebuilt_build_is_not_invalidated_by_a_process_that_read_the_old_one(on: Sc
     assert on.do("invalidate_build", **identity, run_id=seen.run_id, reason="old", now=on.clock.now()) == 0
 
 
-def a_step_is_forgotten_alone(on: ScenarioSetup) -> None:
-    """Not those of other names, nor one of the same name of another run."""
+def forgetting_a_step_keeps_all_others(on: ScenarioSetup) -> None:
+    """Steps with another name, and the step with this name in another run, are kept."""
     on.submit()
     on.submit()
     leases = [claim.lease for claim in on.manual.worker("a").claim(limit=2)]

@@ -30,7 +30,7 @@ class ScenarioSetup:
         return self.job.using(**options).submit().id
 
     def joined(self, key: str) -> str:
-        """A run that waits for its turn, whose hold no one has taken yet."""
+        """Submit a run as in a caller's transaction: it waits, and has not taken its key lock yet."""
         with self.hf.store.transaction() as tx:
             tx.owned = False
             submission = self.job.submission(
@@ -58,12 +58,12 @@ class ScenarioSetup:
     def place(self, run_id: str) -> str | None:
         return self.hf.snapshot(run_id).place
 
-    def look(self, run_id: str) -> bool:
+    def is_marked_for_check(self, run_id: str) -> bool:
         return run_id in {row["run_id"] for row in self.hf.read(lambda tx: tx.all("find_unchecked", limit=100))}
 
     def holder_of(self, key: str) -> str | None:
         found = self.hf.read(lambda tx: tx.one("find_key_locks", key=key))
-        assert found is not None, f"no hold on {key}"
+        assert found is not None, f"no key lock of {key}"
         held_by: str | None = found["run_id"]
         return held_by
 

@@ -89,7 +89,7 @@ def a_limit_numbers_only_the_runs_of_its_queue(on: ScenarioSetup) -> None:
         assert tx.all("find_permits_of", queue="other") == []
 
 
-def a_capacity_is_found(on: ScenarioSetup) -> None:
+def the_capacity_of_a_queue_is_read(on: ScenarioSetup) -> None:
     on.hf.queues.limit("default", max_queued=9)
     before = on.hf.do(
         lambda tx: (
@@ -114,7 +114,7 @@ MUTANTS = [
         "(:counted = 0 or 1 = 1)",
         fails_with=(StoreBusy,),
     ),
-    Mutant("lock_bounds", r"max_queued is not null", a_capacity_is_found, "max_queued is null"),
+    Mutant("lock_bounds", r"max_queued is not null", the_capacity_of_a_queue_is_read, "max_queued is null"),
     Mutant(
         "find_without_capacity",
         r"(?:p\.)?queue = :queue",

@@ -10,7 +10,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from tests.contract.helpers.retention import DAY, NAMED, a_run
+from tests.contract.helpers.retention import DAY, REFERENCES, a_run
 from tests.contract.mutations.scenario_setup import ScenarioSetup
 from tests.listing import runs_of
 from tests.mutants.statements import Mutant, Scenario, broken, each_mutant, each_scenario, on_both
@@ -33,22 +33,22 @@ def execute(on: ScenarioSetup, statement: str) -> None:
     on.hf.do(lambda tx: tx.execute_ddl(statement))
 
 
-def stays(on: ScenarioSetup, run_id: str) -> None:
+def check_kept(on: ScenarioSetup, run_id: str) -> None:
     assert on.hf.do(lambda tx: retention.remove(tx, [run_id])) == 0
     assert on.hf.snapshot(run_id)
 
 
 def a_run_that_has_not_ended_is_kept(on: ScenarioSetup) -> None:
-    stays(on, a_run(on.hf))
+    check_kept(on, a_run(on.hf))
 
 
 def a_run_kept_forever_is_kept(on: ScenarioSetup) -> None:
     run = on.submit(keep_forever=True)
     on.manual.run_all()
-    stays(on, run)
+    check_kept(on, run)
 
 
-def named_by(who: str) -> Scenario:
+def referenced_by(reference: str) -> Scenario:
     def scenario(on: ScenarioSetup) -> None:
         run = ended(on)
         execute(
@@ -56,10 +56,10 @@ def named_by(who: str) -> Scenario:
             "insert into holdfast_schedules (name, spec, evaluated_at, last_seen_at) "
             "values ('s', 'x', '2026-02-01', '2026-02-01')",
         )
-        execute(on, NAMED[who].format(id=run))
-        stays(on, run)
+        execute(on, REFERENCES[reference].format(id=run))
+        check_kept(on, run)
 
-    scenario.__name__ = f"what_{who.replace(' ', '_')}_names_stays"
+    scenario.__name__ = f"a_run_referenced_by_{reference.replace(' ', '_')}_is_kept"
     return scenario
 
 
@@ -70,14 +70,14 @@ def a_slot_below_the_watermark_is_deleted(on: ScenarioSetup) -> None:
         "insert into holdfast_schedules (name, spec, evaluated_at, last_seen_at) "
         "values ('s', 'x', '2026-02-03', '2026-02-03')",
     )
-    execute(on, NAMED["a slot above the watermark"].format(id=run))
+    execute(on, REFERENCES["a slot above the watermark"].format(id=run))
     assert on.hf.do(lambda tx: retention.remove(tx, [run])) == 1
 
 
 def a_pipeline_with_a_rerun_is_kept(on: ScenarioSetup) -> None:
     run = ended(on, kind="pipeline")
     a_run(on.hf, kind="pipeline", again_of=run)
-    stays(on, run)
+    check_kept(on, run)
 
 
 def a_plain_run_that_was_run_again_is_deleted(on: ScenarioSetup) -> None:
@@ -113,7 +113,7 @@ def deleting_a_run_keeps_all_others(on: ScenarioSetup) -> None:
         execute(on, f"insert into holdfast_steps values ('{one}', 's', '1', 1, 1, '{now}', '{now}', 1)")
         execute(on, f"insert into holdfast_forgotten_steps values ('{one}', 's', 1, 1, '{now}', '{now}', 2)")
         execute(on, f"insert into holdfast_unique_runs values ('work', 'd{number}', '{one}')")
-        execute(on, NAMED["a slot above the watermark"].format(id=one).replace("02-02", f"02-0{number + 1}"))
+        execute(on, REFERENCES["a slot above the watermark"].format(id=one).replace("02-02", f"02-0{number + 1}"))
         execute(
             on,
             "insert into holdfast_artifacts (folder, run_id, name, claim, size, sha256, created_at) "
@@ -156,10 +156,10 @@ IDS = rf"(?:\w+\.)?\w+ {LIST}"
 MUTANTS = [
     Mutant("find_still_referenced", r"o\.run_id is null", a_run_that_has_not_ended_is_kept, "1 = 0"),
     Mutant("find_still_referenced", r"r\.keep_forever = 1", a_run_kept_forever_is_kept, "1 = 0"),
-    Mutant("find_still_referenced", r"n\.depends_on = r\.id", named_by("a need"), "1 = 0"),
-    Mutant("find_still_referenced", r"b\.run_id = r\.id", named_by("a build"), "1 = 0"),
-    Mutant("find_still_referenced", r"s\.parent_id = r\.id", named_by("children to be stopped"), "1 = 0"),
-    Mutant("find_still_referenced", r"t\.run_id = r\.id", named_by("a slot above the watermark"), "1 = 0"),
+    Mutant("find_still_referenced", r"n\.depends_on = r\.id", referenced_by("a dependency"), "1 = 0"),
+    Mutant("find_still_referenced", r"b\.run_id = r\.id", referenced_by("a build"), "1 = 0"),
+    Mutant("find_still_referenced", r"s\.parent_id = r\.id", referenced_by("a cancellation of children"), "1 = 0"),
+    Mutant("find_still_referenced", r"t\.run_id = r\.id", referenced_by("a slot above the watermark"), "1 = 0"),
     Mutant("find_still_referenced", r"t\.slot_at > c\.evaluated_at", a_slot_below_the_watermark_is_deleted, "1 = 1"),
     Mutant("find_still_referenced", r"a\.again_of = r\.id", a_pipeline_with_a_rerun_is_kept, "1 = 0"),
     Mutant("find_still_referenced", r"a\.kind = 'pipeline'", a_plain_run_that_was_run_again_is_deleted, "1 = 1"),
@@ -225,11 +225,11 @@ def test_a_retention_statement_without_its_condition_fails_a_scenario(
 
 @pytest.mark.contract("P8", "S2")
 @pytest.mark.parametrize("url", ["postgres"], indirect=True)
-@pytest.mark.parametrize("locking", [True, False], ids=["as it is", "without the lock"])
+@pytest.mark.parametrize("locking", [True, False], ids=["with the lock", "without the lock"])
 def test_a_run_that_an_open_transaction_depends_on_is_not_deleted(
     url: str, make_setup: Callable[..., ScenarioSetup], locking: bool
 ) -> None:
-    """It would wait for ever for a run that is gone: that is what the lock is for."""
+    """Without the lock, the run in the open transaction would wait for ever for a deleted run."""
     on = make_setup(None if locking else broken("postgres", "share_runs", "for key share", ""))
     old = ended(on)
     on.clock.advance(31 * DAY)
@@ -239,7 +239,7 @@ def test_a_run_that_an_open_transaction_depends_on_is_not_deleted(
         connection.commit()
     assert removed == (0 if locking else 1)
     if locking:
-        assert on.hf.prune().runs == 0, "now it is written down that it is needed"
+        assert on.hf.prune().runs == 0, "now the dependency is stored"
         on.manual.run_all()
         assert waiting.refresh().state == "succeeded"
     else:
@@ -254,20 +254,20 @@ def test_depending_on_a_run_while_it_is_deleted_fails_with_not_found(
 ) -> None:
     on = make_setup()
     old = ended(on)
-    told: list[BaseException] = []
+    errors: list[BaseException] = []
 
     def submit() -> None:
         try:
             on.job.using(depends_on=[old]).submit()
         except UnknownDependency as error:
-            told.append(error)
+            errors.append(error)
 
     submitter = threading.Thread(target=submit)
     with on.hf.store.transaction() as tx:
         assert retention.remove(tx, [old]) == 1
         submitter.start()
         submitter.join(timeout=0.3)
-        assert submitter.is_alive(), "it waits to see what becomes of it"
+        assert submitter.is_alive(), "the submission must wait for the deletion"
     submitter.join(timeout=60)
-    assert len(told) == 1
+    assert len(errors) == 1
     assert runs_of(on.hf) == []

@@ -1,7 +1,7 @@
 """Drop each condition of the fenced statements: a scenario that passes must then fail.
 
-The conditions of PostgreSQL's `locked` tables and of the outer statement say the same twice (the first is for the order
-of locks); they are dropped together.
+In PostgreSQL some conditions occur twice, in the `locked` table, which fixes the order of locks, and in the outer
+statement; both are dropped together.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ from tests.contract.mutations.run_scenarios import (
     a_rebuilt_build_is_not_invalidated_by_a_process_that_read_the_old_one,
     a_run_is_not_due_before_its_dependencies,
     a_run_is_not_due_before_its_time,
-    a_step_is_forgotten_alone,
     a_worker_claims_only_from_its_queues,
     a_worker_claims_only_jobs_that_it_knows,
     a_worker_that_was_seen_again_keeps_its_exclusive_name,
+    forgetting_a_step_keeps_all_others,
     one_of_two_processes_that_read_the_same_build_replaces_it,
 )
 from tests.contract.mutations.scenario_setup import ScenarioSetup
@@ -64,7 +64,7 @@ from tests.mutants.statements import Mutant, Scenario, broken, each_mutant, each
 from holdfast.values.events import Event
 from holdfast.worker.event_buffer import EventBuffer
 
-# Conditions in each dialect's words.
+# Conditions as the dialects write them.
 
 HOLDER = r"(?:\w+\.)?holder = :holder"
 CLAIM = r"(?:\w+\.)?claim = (?:r\.value ->> 'claim'|(?:given|r)\.claim)"
@@ -83,8 +83,8 @@ MUTANTS = [
     Mutant(
         "invalidate_build", r"run_id = :run_id", a_rebuilt_build_is_not_invalidated_by_a_process_that_read_the_old_one
     ),
-    Mutant("delete_step", r"run_id = :run_id", a_step_is_forgotten_alone),
-    Mutant("delete_step", r"name = :name", a_step_is_forgotten_alone),
+    Mutant("delete_step", r"run_id = :run_id", forgetting_a_step_keeps_all_others),
+    Mutant("delete_step", r"name = :name", forgetting_a_step_keeps_all_others),
     Mutant("delete_build_requests_of", OF_THESE, a_cancelled_run_deletes_only_its_own_build_requests),
     Mutant("delete_leases", HOLDER, another_worker_finishes_nothing),
     Mutant("delete_leases", CLAIM, an_older_claim_of_the_same_worker_finishes_nothing),
@@ -127,7 +127,7 @@ MUTANTS = [
     Mutant("take_ready", r"y\.queue = :queue", a_worker_claims_only_from_its_queues),
 ]
 
-# They pass with the statements as they are; what they prove has no condition that can be dropped alone.
+# Scenarios for which there is no condition that can be dropped alone.
 OTHERS: list[Scenario] = [
     a_renewal_restarts_the_wait,
     a_renewal_touches_no_other_run,
@@ -163,7 +163,7 @@ def test_a_renewal_that_keeps_the_expired_mark_fails_a_scenario(
 
 @on_both
 def test_events_of_a_stale_claim_are_dropped(make_setup: Callable[..., ScenarioSetup]) -> None:
-    """What a lingering attempt tells is not written, and costs the attempt that runs nothing."""
+    """Events of a stale claim are not stored, and those of the current claim are."""
     on = make_setup()
     run = on.submit()
     old = on.claim("a")
@@ -172,5 +172,5 @@ def test_events_of_a_stale_claim_are_dropped(make_setup: Callable[..., ScenarioS
     for claim in (new, old):
         event_buffer.add(claim.lease, "PROGRESS", {"claim": claim.lease.claim}, at=on.clock.now())
     on.hf.do(lambda tx: event_buffer.write(tx, event_buffer.take()))
-    told: list[Event] = [event for event in on.hf.timeline(run) if event.kind == "PROGRESS"]
-    assert [event.claim for event in told] == [new.lease.claim]
+    stored: list[Event] = [event for event in on.hf.timeline(run) if event.kind == "PROGRESS"]
+    assert [event.claim for event in stored] == [new.lease.claim]

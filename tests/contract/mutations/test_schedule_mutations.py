@@ -26,7 +26,7 @@ def a_taken_slot_is_refused(on: ScenarioSetup) -> None:
 def of_eight_triggers_one_passes_the_overlap_policy(on: ScenarioSetup) -> None:
     hf, manual = on.hf, on.manual
     scheduled(hf, manual)
-    for _ in range(10):  # a race: without the lock it is lost within a few rounds
+    for _ in range(10):  # a race: without the lock, two triggers succeed within a few rounds
         assert trigger_from_eight_threads(hf) == 1
         for run in runs_of(hf, state="queued"):
             hf.cancel(run.id)
@@ -60,8 +60,8 @@ def a_waiting_run_blocks_the_slot(on: ScenarioSetup) -> None:
     assert [slot.outcome for slot in hf.schedules.slots("ingest", next=0)][before:] == ["queued", "skipped"]
 
 
-def a_slot_is_decided_once_by_two_schedulers(on: ScenarioSetup) -> None:
-    """How far a schedule has come is written down: what was decided before is not looked at again."""
+def a_scheduler_stores_how_far_it_has_evaluated(on: ScenarioSetup) -> None:
+    """It stores up to which time it has decided slots, so that none is decided again."""
     hf, manual, clock = on.hf, on.manual, on.clock
     scheduled(hf, manual)
     clock.advance(QUARTER)
@@ -89,7 +89,7 @@ MUTANTS = [
     Mutant(
         "set_schedule",
         "evaluated_at = :evaluated_at",
-        a_slot_is_decided_once_by_two_schedulers,
+        a_scheduler_stores_how_far_it_has_evaluated,
         "evaluated_at = coalesce(evaluated_at, :evaluated_at)",
     ),
 ]

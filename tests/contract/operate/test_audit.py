@@ -15,8 +15,8 @@ from holdfast.testing import FakeClock, Manual
 
 
 @pytest.fixture
-def busy(hf: Holdfast, manual: Manual) -> dict[str, Callable[..., Any]]:
-    """Every verb that steers, ready to be called; each takes `by`."""
+def actions(hf: Holdfast, manual: Manual) -> dict[str, Callable[..., Any]]:
+    """Every operator action as a function that takes `by`, under its name."""
 
     @hf.job(name="work")
     def work() -> None: ...
@@ -64,16 +64,16 @@ def busy(hf: Holdfast, manual: Manual) -> dict[str, Callable[..., Any]]:
 
 
 def test_every_operator_action_is_recorded_with_actor_and_target(
-    hf: Holdfast, busy: dict[str, Any], clock: FakeClock
+    hf: Holdfast, actions: dict[str, Any], clock: FakeClock
 ) -> None:
-    for verb, call in busy.items():
+    for verb, call in actions.items():
         clock.advance(timedelta(seconds=1))
         call(by=f"ann {verb}")
 
-    told = hf.audit_log(limit=100)[::-1]
-    assert [(one.by, one.action) for one in told] == [(f"ann {verb}", verb.partition(" ")[0]) for verb in busy]
-    assert [one.happened_at for one in told] == sorted(one.happened_at for one in told)
-    of = {one.by.removeprefix("ann "): one for one in told}
+    log = hf.audit_log(limit=100)[::-1]
+    assert [(one.by, one.action) for one in log] == [(f"ann {verb}", verb.partition(" ")[0]) for verb in actions]
+    assert [one.happened_at for one in log] == sorted(one.happened_at for one in log)
+    of = {one.by.removeprefix("ann "): one for one in log}
     assert of["submit"].details == {"job": "work"}
     assert of["cancel"].details == {"reason": "cancelled", "state": "cancelled"}
     assert of["again"].details["run"] == hf.search(RunFilter(job="work", state="queued")).items[0].id
@@ -82,26 +82,26 @@ def test_every_operator_action_is_recorded_with_actor_and_target(
     assert of["trigger"].details["schedule"] == "hourly"
     assert of["cancel_matching"].details == {"filter": {"job": "work"}, "reason": "cancelled"}
     concerns_a_run = {name for name, one in of.items() if one.run_id is not None}
-    assert concerns_a_run == set(busy) - {"pause", "resume", "limit", "pause schedule", "resume schedule"}
-    for one in told:
+    assert concerns_a_run == set(actions) - {"pause", "resume", "limit", "pause schedule", "resume schedule"}
+    for one in log:
         if one.run_id is not None:
             assert one.by in [event.data.get("by") for event in hf.timeline(one.run_id)]
 
 
 def test_an_action_without_an_actor_is_recorded_without_one(
-    hf: Holdfast, busy: dict[str, Any], database: Database
+    hf: Holdfast, actions: dict[str, Any], database: Database
 ) -> None:
-    for call in busy.values():
+    for call in actions.values():
         call()
     assert hf.audit_log() == []
 
 
 @pytest.mark.parametrize("by", ["", "x" * 201, "nul\x00", "half \ud800", 7, b"ann"])
 def test_an_invalid_actor_name_is_refused_and_changes_nothing(
-    hf: Holdfast, busy: dict[str, Any], database: Database, by: Any
+    hf: Holdfast, actions: dict[str, Any], database: Database, by: Any
 ) -> None:
     before = database.counts()
-    for call in busy.values():
+    for call in actions.values():
         with pytest.raises(InvalidArguments, match="by"):
             call(by=by)
     assert database.counts() == before
@@ -147,9 +147,11 @@ def test_the_audit_log_is_read_page_by_page(hf: Holdfast) -> None:
             hf.audit_log(**wrong)
 
 
-def test_any_sql_client_reads_events_through_the_view(hf: Holdfast, busy: dict[str, Any], database: Database) -> None:
-    busy["pause"](by="ann")
-    busy["cancel"](by="bob")
+def test_any_sql_client_reads_events_through_the_view(
+    hf: Holdfast, actions: dict[str, Any], database: Database
+) -> None:
+    actions["pause"](by="ann")
+    actions["cancel"](by="bob")
 
     rows = database.all(
         "select run_id, data from holdfast_event_view where kind = 'OPERATOR_ACTION' order by happened_at, id"

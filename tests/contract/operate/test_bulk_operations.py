@@ -35,7 +35,7 @@ def fail(manual: Manual, count: int) -> None:
 
 
 def run_bulks(manual: Manual) -> None:
-    """Only what operators asked for."""
+    """Execute only the bulk operations."""
     worker = manual.worker("bulk", queues=["operations"])
     while claims := worker.claim():
         worker.work(claims[0])
@@ -65,7 +65,7 @@ def test_all_matching_runs_are_cancelled_in_every_state(hf: Holdfast, manual: Ma
 def test_a_run_that_returns_to_its_queue_during_a_bulk_cancel_is_cancelled_too(
     hf: Holdfast, manual: Manual, work: Job[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It runs while the queues are looked at, and waits for its next try when it is the turn of what runs."""
+    """It is running while the queued runs are searched, and queued again while the running ones are searched."""
     run = work.submit(n=1)
     worker = manual.worker()
     [claim] = worker.claim()
@@ -102,7 +102,7 @@ def test_all_matching_runs_are_run_again_once(hf: Holdfast, manual: Manual, work
 def test_a_bulk_operation_of_a_lost_worker_continues_where_it_stopped(
     hf: Holdfast, manual: Manual, clock: FakeClock, work: Job[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its worker is gone after the third page; what it has done is not done again, nor counted again."""
+    """Its worker is lost after the third page; the completed pages are neither repeated nor counted again."""
     runs = work.submit_many([{"n": number} for number in range(20)])
     fail(manual, 20)
     bulk = hf.bulk.again(RunFilter(state="failed"))
@@ -125,7 +125,7 @@ def test_a_bulk_operation_of_a_lost_worker_continues_where_it_stopped(
     clock.advance(hf.settings.lease * 2)
     assert len(hf.do(lambda tx: recover.expired(tx, wait=timedelta(0), limit=10))) == 1
     made = hf.count(RunFilter(job="work"))
-    with pytest.raises(LeaseLost):  # the one that was lost can write no more
+    with pytest.raises(LeaseLost):  # the lost worker can't write any more
         job.fn(ctx=context, filter={"state": "failed"})
     assert hf.count(RunFilter(job="work")) == made
     run_bulks(manual)
@@ -196,7 +196,7 @@ def test_bulk_operations_do_not_affect_each_other(hf: Holdfast, manual: Manual, 
     assert second.result(timeout=0) == {"matched": 0, "done": 0, "skipped": 0}
 
 
-def test_every_worker_runs_bulk_operations_beside_its_own_queues(live: Holdfast) -> None:
+def test_every_worker_executes_bulk_operations_in_addition_to_its_own_queues(live: Holdfast) -> None:
     @live.job(name="work")
     def work() -> None: ...
 
@@ -207,7 +207,7 @@ def test_every_worker_runs_bulk_operations_beside_its_own_queues(live: Holdfast)
     assert waiting.refresh().state == "cancelled"
 
 
-def test_a_busy_worker_runs_a_bulk_operation_beside_its_other_runs(
+def test_a_worker_at_its_concurrency_still_executes_one_bulk_operation(
     live: Holdfast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun, go, searching, search_on = (
@@ -232,12 +232,12 @@ def test_a_busy_worker_runs_a_bulk_operation_beside_its_other_runs(
         held = hold.submit_many([{}] * 4)
         assert all(begun.acquire(timeout=60) for _ in range(2))
         bulks = [live.bulk.cancel(RunFilter(job="nothing")) for _ in range(2)]
-        assert searching.wait(60), "both places are taken, and a bulk runs all the same"
+        assert searching.wait(60), "a bulk operation must start although the worker is full"
         assert "at any moment" in live.why(bulks[1].id).reasons[0]
 
         go.release()
-        assert begun.acquire(timeout=60), "who ends makes room"
-        assert not begun.acquire(timeout=0.5), "for one run"
+        assert begun.acquire(timeout=60), "a run must start when another has ended"
+        assert not begun.acquire(timeout=0.5), "only one run may start"
         runs: list[Run[Any]] = [*held, *bulks]
         states = Counter(run.refresh().state for run in runs)
         assert states == {"succeeded": 1, "running": 3, "queued": 2}

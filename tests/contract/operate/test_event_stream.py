@@ -36,19 +36,19 @@ def work(hf: Holdfast) -> Job[..., Any]:
 
 
 def read(hf: Holdfast, run_id: str, *, after: str | None = None, limit: int = 1000) -> list[tuple[str, Event]]:
-    """All that is left, page by page."""
-    told: list[tuple[str, Event]] = []
+    """Read all events after the cursor, page by page."""
+    found: list[tuple[str, Event]] = []
     while True:
-        news = hf.timeline_page(run_id, after=after, limit=limit)
-        told += news.events
-        assert len(news.events) <= limit
-        if not news.events:
-            return told
-        after = news.events[-1][0]
+        page = hf.timeline_page(run_id, after=after, limit=limit)
+        found += page.events
+        assert len(page.events) <= limit
+        if not page.events:
+            return found
+        after = page.events[-1][0]
 
 
-def same(told: list[Event], whole: list[Event]) -> bool:
-    return Counter(map(plain, told)) == Counter(map(plain, whole))
+def same(found: list[Event], whole: list[Event]) -> bool:
+    return Counter(map(plain, found)) == Counter(map(plain, whole))
 
 
 def plain(event: Event) -> tuple[str, int | None, str, datetime | None]:
@@ -56,7 +56,7 @@ def plain(event: Event) -> tuple[str, int | None, str, datetime | None]:
 
 
 class Life:
-    """What may happen to one run, by whoever may do it, in any order."""
+    """Random operations on one run by a worker, an orchestrator and an operator."""
 
     def __init__(self, hf: Holdfast, manual: Manual, clock: FakeClock, run_id: str, chance: random.Random) -> None:
         self.hf, self.manual, self.clock, self.run_id, self.chance = hf, manual, clock, run_id, chance
@@ -65,7 +65,7 @@ class Life:
         self.numbers = count(1)
 
     def move(self) -> None:
-        """One thing that can happen now."""
+        """Perform one random operation that is possible now."""
         self.clock.advance(timedelta(seconds=self.chance.choice((0, 0, 1, 7))))
         if self.claim is None:
             self.chance.choice((self.start, self.start, self.operate))()
@@ -124,7 +124,7 @@ class Life:
         self._fenced(remember)
 
     def forget(self) -> None:
-        """One of the steps that the run remembers, whichever attempt has done it."""
+        """Forget one of the stored steps of the run, from any attempt."""
 
         def forget(tx: Transaction, claim: ClaimedRun) -> None:
             if known := steps.of(tx, self.run_id):
@@ -172,24 +172,24 @@ def test_events_read_from_any_cursor_add_up_to_the_whole_timeline(
     chance = random.Random(seed)
     run = work.submit()
     life = Life(hf, manual, clock, run.id, chance)
-    told: list[tuple[str, Event]] = []
+    found: list[tuple[str, Event]] = []
     seen = hf.read(lambda tx: run_markers(tx, [run.id]))[run.id], 1
     for _ in range(20):
         life.move()
         now = hf.read(lambda tx: run_markers(tx, [run.id]))[run.id], len(hf.timeline_page(run.id).events)
-        assert seen[0] != now[0] or seen[1] == now[1]  # no news without another mark
+        assert seen[0] != now[0] or seen[1] == now[1]  # new events must change the marker
         seen = now
         if chance.random() < 0.5:
             limit = chance.choice((1, 2, 5, 100))
-            told += hf.timeline_page(run.id, after=told[-1][0] if told else None, limit=limit).events
+            found += hf.timeline_page(run.id, after=found[-1][0] if found else None, limit=limit).events
     life.end()
-    told += read(hf, run.id, after=told[-1][0] if told else None, limit=chance.choice((1, 3, 100)))
+    found += read(hf, run.id, after=found[-1][0] if found else None, limit=chance.choice((1, 3, 100)))
 
     whole = read(hf, run.id)
     story = hf.timeline(run.id)
     assert [event for _, event in whole] == story
-    assert same([event for _, event in told], story)
-    for reading in (whole, told):
+    assert same([event for _, event in found], story)
+    for reading in (whole, found):
         check_order([event for _, event in reading])
         for number, (cursor, _) in enumerate(reading):
             rest = read(hf, run.id, after=cursor, limit=1000 if number % 7 else 2)
@@ -199,19 +199,19 @@ def test_events_read_from_any_cursor_add_up_to_the_whole_timeline(
     assert last.events == ()
 
 
-def check_order(told: list[Event]) -> None:
-    """Within each source nothing is out of order, and an attempt's start is told before what it wrote."""
-    assert told[0].kind == "RUN_QUEUED"
-    started = [event.claim or 0 for event in told if event.kind == "RUN_STARTED"]
+def check_order(found: list[Event]) -> None:
+    """Check that attempts and steps are in order, and that only operator actions follow the outcome."""
+    assert found[0].kind == "RUN_QUEUED"
+    started = [event.claim or 0 for event in found if event.kind == "RUN_STARTED"]
     assert started == sorted(set(started))
-    finished = [(event.claim, int(event.data["step"].partition("-")[2])) for event in told if is_end(event)]
+    finished = [(event.claim, int(event.data["step"].partition("-")[2])) for event in found if is_end(event)]
     assert finished == sorted(finished)
-    for number, event in enumerate(told):
+    for number, event in enumerate(found):
         if is_end(event):
-            begun = [one.data["step"] for one in told[:number] if one.kind == "STEP_STARTED"]
+            begun = [one.data["step"] for one in found[:number] if one.kind == "STEP_STARTED"]
             assert event.data["step"] in begun
-    ending = next(number for number, event in enumerate(told) if event.kind in ("RUN_SUCCEEDED", "RUN_FAILED"))
-    assert {event.kind for event in told[ending + 1 :]} <= {"OPERATOR_ACTION"}
+    ending = next(number for number, event in enumerate(found) if event.kind in ("RUN_SUCCEEDED", "RUN_FAILED"))
+    assert {event.kind for event in found[ending + 1 :]} <= {"OPERATOR_ACTION"}
 
 
 def is_end(event: Event) -> bool:
@@ -226,10 +226,10 @@ def test_a_long_log_is_read_in_ordered_pages(hf: Holdfast, manual: Manual, work:
     hf.do(lambda tx: events.record(tx, logs))
     worker.finish(claim)
 
-    told = [event for _, event in read(hf, run.id, limit=10)]
+    found = [event for _, event in read(hf, run.id, limit=10)]
 
-    assert [event.kind for event in told] == ["RUN_QUEUED", "RUN_STARTED", *["LOG"] * 95, "RUN_SUCCEEDED"]
-    assert [event.data["n"] for event in told if event.kind == "LOG"] == list(range(95))
+    assert [event.kind for event in found] == ["RUN_QUEUED", "RUN_STARTED", *["LOG"] * 95, "RUN_SUCCEEDED"]
+    assert [event.data["n"] for event in found if event.kind == "LOG"] == list(range(95))
     assert not hf.timeline_page(run.id, limit=97).ended
     assert hf.timeline_page(run.id, limit=98).ended
 
@@ -274,12 +274,12 @@ def test_steps_are_numbered_in_the_order_of_writing_across_threads_and_attempts(
 
     numbered = hf.read(lambda tx: steps.of(tx, run.id))
     assert [(step.claim, step.number) for step in numbered] == [(a, n) for a in (1, 2) for n in range(1, 21)]
-    told = [event for _, event in read(hf, run.id, limit=7)]
-    assert same(told, hf.timeline(run.id))
-    assert [event.data["step"] for event in told if is_end(event)] == [step.name for step in numbered]
+    found = [event for _, event in read(hf, run.id, limit=7)]
+    assert same(found, hf.timeline(run.id))
+    assert [event.data["step"] for event in found if is_end(event)] == [step.name for step in numbered]
 
 
-# Two transactions that commit out of order, on a database that lets them.
+# Two transactions that commit in another order than they wrote, on a database that allows it.
 
 
 @pytest.fixture
@@ -289,19 +289,21 @@ def postgres_hf(postgres_url: str) -> Iterator[Holdfast]:
 
 
 def wait_until_blocked(database: Database) -> None:
-    """Someone waits for a lock that someone else has."""
+    """Wait until a connection waits for a lock."""
     for _ in range(6000):
         if database.all(
             "select pid from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
         ):
             return
         threading.Event().wait(0.01)
-    raise AssertionError("no one waits")
+    raise AssertionError("no connection waits for a lock")
 
 
-@pytest.mark.parametrize("steer", ["cancel", "cancel by ann", "again"])
-def test_writers_of_events_of_one_run_wait_for_each_other(postgres_hf: Holdfast, postgres_url: str, steer: str) -> None:
-    """Numbers are given before the commit: without the wait the later one would be told first, the earlier never."""
+@pytest.mark.parametrize("action", ["cancel", "cancel by ann", "again"])
+def test_writers_of_events_of_one_run_wait_for_each_other(
+    postgres_hf: Holdfast, postgres_url: str, action: str
+) -> None:
+    """Events are numbered before the commit; without the wait, a reader could miss the event with the lower number."""
     hf, database = postgres_hf, Database(postgres_url)
 
     @hf.job(name="work")
@@ -315,22 +317,22 @@ def test_writers_of_events_of_one_run_wait_for_each_other(postgres_hf: Holdfast,
         "cancel by ann": lambda: hf.cancel(run.id, by="ann"),
         "again": lambda: hf.again(run.id, by="ann"),
     }
-    steering = threading.Thread(target=actions[steer])
+    operator = threading.Thread(target=actions[action])
     with hf.store.transaction() as tx:
         require_lease(tx, claim.lease)
         events.record(tx, [Event(run_id=run.id, kind="LOG", claim=1, data={"message": "early"})])
-        tx.all("find_events", run_id=run.id, after=0, limit=1)  # it has been sent, and has its number
-        steering.start()
+        tx.all("find_events", run_id=run.id, after=0, limit=1)  # the event has been sent and has its number
+        operator.start()
         wait_until_blocked(database)
         assert hf.timeline_page(run.id, after=seen).events == ()
-    steering.join(timeout=60)
+    operator.join(timeout=60)
 
-    told = {
+    found = {
         "cancel": ["CANCEL_REQUESTED"],
         "cancel by ann": ["CANCEL_REQUESTED", "OPERATOR_ACTION"],
         "again": ["OPERATOR_ACTION"],
     }
-    assert [event.kind for _, event in hf.timeline_page(run.id, after=seen).events] == ["LOG", *told[steer]]
+    assert [event.kind for _, event in hf.timeline_page(run.id, after=seen).events] == ["LOG", *found[action]]
 
 
 def test_two_operators_write_events_of_an_ended_run_one_after_the_other(
@@ -360,22 +362,22 @@ def test_events_of_all_runs_wait_for_the_oldest_open_transaction(postgres_hf: Ho
     hf.start()
     start = hf.events_cursor()
 
-    def say(tx: Transaction, word: str) -> None:
+    def record_word(tx: Transaction, word: str) -> None:
         events.record(tx, [Event(run_id=None, kind="LOG", data={"word": word})])
-        tx.all("find_events", run_id="", after=0, limit=1)  # it has been sent, and has its number
+        tx.all("find_events", run_id="", after=0, limit=1)  # the event has been sent and has its number
 
-    def heard(after: str) -> list[str]:
+    def words_after(after: str) -> list[str]:
         return [event.data["word"] for _, event in hf.events(after=after).events]
 
     with hf.store.transaction() as early:
-        say(early, "early")
-        hf.do(lambda tx: say(tx, "late"))
-        assert heard(start) == []
+        record_word(early, "early")
+        hf.do(lambda tx: record_word(tx, "late"))
+        assert words_after(start) == []
         middle = hf.events_cursor()
-    assert heard(start) == heard(middle) == ["early", "late"]
+    assert words_after(start) == words_after(middle) == ["early", "late"]
     first, second = hf.events(after=start).events
-    assert heard(first[0]) == ["late"]
-    assert heard(second[0]) == []
+    assert words_after(first[0]) == ["late"]
+    assert words_after(second[0]) == []
 
 
 def test_events_of_a_transaction_that_began_early_and_writes_late_are_not_missed(postgres_hf: Holdfast) -> None:
@@ -383,21 +385,21 @@ def test_events_of_a_transaction_that_began_early_and_writes_late_are_not_missed
     hf.start()
     after = hf.events_cursor()
 
-    def say(tx: Transaction, word: str) -> None:
+    def record_word(tx: Transaction, word: str) -> None:
         events.record(tx, [Event(run_id=None, kind="LOG", data={"word": word})])
         tx.all("find_events", run_id="", after=0, limit=1)
 
     with hf.store.transaction() as early:
         queues.pause_queue(early, "default", note=None)
-        early.all("find_queue", name="default")  # it has been sent: the transaction has its place in the order
-        hf.do(lambda tx: say(tx, "smaller number"))
-        say(early, "larger number")
-    told = []
+        early.all("find_queue", name="default")  # the update has been sent, so the transaction has its id
+        hf.do(lambda tx: record_word(tx, "smaller number"))
+        record_word(early, "larger number")
+    found = []
     while page := hf.events(after=after, limit=1).events:
-        told.append(page[0][1].data["word"])
+        found.append(page[0][1].data["word"])
         after = page[0][0]
 
-    assert sorted(told) == ["larger number", "smaller number"]
+    assert sorted(found) == ["larger number", "smaller number"]
 
 
 def test_events_of_all_runs_are_read_once_and_filtered_by_kind(

@@ -236,7 +236,7 @@ def test_why_the_worker_of_a_dependency_is_lost(hf: Holdfast, manual: Manual, cl
 
 
 @pytest.mark.contract("S3", "P3")
-def test_why_its_key_is_kept_by_a_waiting_run(hf: Holdfast, manual: Manual) -> None:
+def test_why_the_key_is_held_by_a_waiting_run(hf: Holdfast, manual: Manual) -> None:
     @hf.job(name="keyed", key="{name}", key_order="strict", max_attempts=2, retry=Retry(delay=60, jitter=0))
     def keyed(name: str) -> None:
         raise ConnectionError

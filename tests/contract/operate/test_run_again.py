@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 @pytest.mark.contract("Q11", "Q16")
 def test_again_rebuilds_a_failed_build_and_waits_for_it(hf: Holdfast, manual: Manual, app: App) -> None:
     app.fails = True
-    first = app.ask()
+    first = app.submit()
     manual.run_all()
     assert (first.refresh().state, first.snapshot.failure_type) == ("failed", "BUILD_FAILED")
 
     again = first.again()
-    [making] = again.snapshot.depends_on
-    assert (again.state, making == first.snapshot.depends_on[0]) == ("queued", False)
+    [rebuild] = again.snapshot.depends_on
+    assert (again.state, rebuild == first.snapshot.depends_on[0]) == ("queued", False)
     manual.run_all()
     assert (again.refresh().state, again.snapshot.failure_type) == ("failed", "BUILD_FAILED")
     assert len(app.made) == 2
@@ -39,7 +39,7 @@ def test_again_rebuilds_a_failed_build_and_waits_for_it(hf: Holdfast, manual: Ma
 
 @pytest.mark.contract("Q4", "Q16")
 def test_again_shares_a_build_that_is_ready_or_running(hf: Holdfast, manual: Manual, app: App) -> None:
-    first = app.ask()
+    first = app.submit()
     early = first.again()
     manual.run_all()
     late = first.again()
@@ -51,7 +51,7 @@ def test_again_shares_a_build_that_is_ready_or_running(hf: Holdfast, manual: Man
 @pytest.mark.contract("Q11")
 def test_again_does_not_wait_for_the_success_of_an_optional_build(hf: Holdfast, manual: Manual, app: App) -> None:
     app.fails = True
-    first = app.other.using(depends_on={app.of(): False}).submit()
+    first = app.other.using(depends_on={app.request(): False}).submit()
     manual.run_all()
     again = first.again()
     manual.run_all()
@@ -65,7 +65,7 @@ def test_again_waits_for_the_build_of_a_run_cancelled_before_its_request_was_set
     hf.start()
     with contextlib.closing(database.connect()) as connection:
         database.begin(connection)
-        run = app.process.using(connection=connection, depends_on=[app.of()]).submit("doc")
+        run = app.process.using(connection=connection, depends_on=[app.request()]).submit("doc")
         connection.execute("commit")
     run.cancel()
     assert (run.refresh().state, run.snapshot.depends_on, app.made) == ("cancelled", (), [])
@@ -79,7 +79,7 @@ def test_again_waits_for_the_build_of_a_run_cancelled_before_its_request_was_set
 @pytest.mark.contract("Q11")
 def test_a_bulk_operation_rebuilds_each_failed_build_once(hf: Holdfast, manual: Manual, app: App) -> None:
     app.fails = True
-    first = [app.ask(f"doc-{number}") for number in range(5)]
+    first = [app.submit(f"doc-{number}") for number in range(5)]
     manual.run_all()
     app.fails = False
     hf.bulk.again(RunFilter(job="process"))
@@ -102,7 +102,7 @@ def test_a_rerun_of_a_pipeline_waits_for_its_build_again(hf: Holdfast, manual: M
         return f"{cut} and joined"
 
     app.fails = True
-    first = pipeline.using(depends_on=[app.of()]).submit()
+    first = pipeline.using(depends_on=[app.request()]).submit()
     manual.run_all()
     app.fails = False
     whole = hf.again(first)
@@ -125,6 +125,6 @@ def test_again_waits_for_unfinished_dependencies_only(hf: Holdfast, manual: Manu
     needed.cancel()
     manual.promote()
     assert again.refresh().snapshot.failure_type == "DEPENDENCY_FAILED"
-    late = again.again()  # what it needed has ended for good: whoever asks for this wants it all the same
+    late = again.again()  # its dependency has ended without success, so the new run does not wait for it
     manual.run_all()
     assert late.refresh().state == "succeeded"

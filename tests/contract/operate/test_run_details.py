@@ -1,4 +1,4 @@
-"""Run details: what the page of a run shows, bounded, on every database."""
+"""Run details: the data for the page of a run, in a bounded amount, on every database."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def test_run_details_list_related_runs(hf: Holdfast, manual: Manual) -> None:
 
     first = leaf.submit(number=1)
     manual.run_all()
-    needy = tree.using(depends_on=[first]).submit()
+    dependent = tree.using(depends_on=[first]).submit()
     manual.run_all()
-    repeat = hf.again(needy)
-    found = hf.run_details(needy)
+    repeat = hf.again(dependent)
+    found = hf.run_details(dependent)
     assert [(one.relation, one.job, one.state) for one in found.related] == [
         ("repeat", "tree", "queued"),
         ("dependency", "leaf", "succeeded"),
@@ -32,9 +32,9 @@ def test_run_details_list_related_runs(hf: Holdfast, manual: Manual) -> None:
     ]
     assert found.related[0].id == repeat.id
     [repeated] = [one for one in hf.run_details(repeat).related if one.relation == "repeated"]
-    assert repeated.id == needy.id
+    assert repeated.id == dependent.id
     [parent] = [one for one in hf.run_details(found.related[2].id).related if one.relation == "parent"]
-    assert parent.id == needy.id
+    assert parent.id == dependent.id
 
 
 def test_run_details_have_the_newest_events_in_order_and_the_steps(

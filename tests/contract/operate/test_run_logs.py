@@ -10,7 +10,7 @@ from holdfast.values.logs import Logs
 
 
 def chatty(hf: Holdfast) -> str:
-    """A run that said something at every level, twice."""
+    """A run that has logged twice at every level."""
 
     @hf.job(name="chatty")
     def chatty(ctx: Context) -> None:

@@ -36,7 +36,7 @@ def pages(hf: Holdfast, wanted: RunFilter, *, limit: int) -> list[SearchPage[Sna
 
 
 def one_of_each_state(hf: Holdfast, manual: Manual, clock: FakeClock, work: Job[..., Any]) -> dict[str, str]:
-    """A run in each state; beside the one that is ready, one that waits."""
+    """A run in each state; of the two queued runs, one is ready and one waits."""
     worker = manual.worker()
     ids: dict[str, str] = {}
     for state, outcome in (

@@ -7,7 +7,7 @@ from typing import Any
 from holdfast import Holdfast
 
 
-def test_verify_finds_a_waiting_run_that_nobody_would_check(hf: Holdfast, database: Any) -> None:
+def test_verify_finds_a_waiting_run_that_no_orchestrator_would_check(hf: Holdfast, database: Any) -> None:
     @hf.job(name="late")
     def late() -> None: ...
 

@@ -1,4 +1,4 @@
-"""Separate orchestrator and worker: each does only its own part."""
+"""Separate orchestrator and worker: each does only its own work."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_separate_worker_advances_no_stage_and_a_separate_orchestrator_runs_no
             wait_for(lambda: states()[0] == "READY")
         with hf.worker(role="worker"):
             wait_for(lambda: states()[0] == "DONE")
-            for _ in range(5):  # it works on, and looks around meanwhile
+            for _ in range(5):  # the worker continues to work and to poll
                 other.submit().result(timeout=PATIENCE)
             assert states() == ["DONE", "NEW", "NEW", "NEW"]
             with hf.worker(role="orchestrator"):

@@ -46,15 +46,15 @@ def test_a_pipeline_waits_for_its_time_and_for_other_runs(
 
 @pytest.mark.contract("S4")
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [({}, "number"), ({"number": "many"}, "number"), ({"number": 1, "other": 2}, "other")],
 )
 def test_arguments_are_checked_at_submit_against_all_stages(
-    hf: Holdfast, diamond: Pipeline, database: Database, arguments: dict[str, Any], told: str
+    hf: Holdfast, diamond: Pipeline, database: Database, arguments: dict[str, Any], message: str
 ) -> None:
     hf.start()
     before = database.counts()
-    with pytest.raises(InvalidArguments, match=told):
+    with pytest.raises(InvalidArguments, match=message):
         diamond.submit(**arguments)
     assert database.counts() == before
 
@@ -71,10 +71,10 @@ def test_an_argument_that_does_not_fit_is_reported_with_its_stage(hf: Holdfast, 
         ((1,), {}, "pipeline diamond takes its arguments by name: submit(number=…, fail=…, voice=…, speed=…)"),
         ((), {"number": 1, "voice": 3}, "pipeline diamond: voice: Input should be a valid string"),
     ]
-    for args, given, told in cases:
+    for args, given, message in cases:
         with pytest.raises(InvalidArguments) as raised:
             diamond.submit(*args, **given)
-        assert told in str(raised.value)
+        assert message in str(raised.value)
 
 
 @pytest.mark.contract("S2")
@@ -125,4 +125,4 @@ def test_a_stage_can_name_the_stages_before_it(hf: Holdfast, manual: Manual, dia
 def test_a_pipeline_called_as_a_function_is_refused(hf: Holdfast, diamond: Pipeline) -> None:
     with pytest.raises(InvalidPolicy, match="submit"):
         diamond(number=1)
-    assert diamond.stages["a"](number=1) == 2, "a stage is a function like any other"
+    assert diamond.stages["a"](number=1) == 2, "a stage can be called like a plain function"

@@ -22,7 +22,7 @@ def test_each_stage_of_a_diamond_runs_after_the_stages_before_it(
 ) -> None:
     run = diamond.submit(number=1)
     worker = manual.worker()
-    assert states(hf, run.id) == dict.fromkeys("abcd", "NEW"), "whoever submits advances no stage"
+    assert states(hf, run.id) == dict.fromkeys("abcd", "NEW"), "a submission makes no stage ready"
     assert worker.claim(limit=9) == []
     manual.orchestrate()
     assert states(hf, run.id) == {"a": "READY", "b": "NEW", "c": "NEW", "d": "NEW"}
@@ -30,7 +30,9 @@ def test_each_stage_of_a_diamond_runs_after_the_stages_before_it(
     [claim] = worker.claim(limit=9)
     assert states(hf, run.id)["a"] == "RUNNING"
     worker.work(claim)
-    assert states(hf, run.id) == {"a": "DONE", "b": "NEW", "c": "NEW", "d": "NEW"}, "a worker advances no stage"
+    assert states(hf, run.id) == {"a": "DONE", "b": "NEW", "c": "NEW", "d": "NEW"}, (
+        "a worker makes no later stage ready"
+    )
     manual.orchestrate()
     assert states(hf, run.id) == {"a": "DONE", "b": "READY", "c": "READY", "d": "NEW"}
 
@@ -159,7 +161,7 @@ def test_a_worker_runs_a_pipeline_in_threads_and_in_the_event_loop(live: Holdfas
 
 
 def test_why_says_what_a_pipeline_and_its_stages_wait_for(hf: Holdfast, manual: Manual) -> None:
-    pipeline = hf.pipeline("told")
+    pipeline = hf.pipeline("numbers")
 
     @pipeline.stage()
     def listed() -> list[int]:
@@ -177,22 +179,22 @@ def test_why_says_what_a_pipeline_and_its_stages_wait_for(hf: Holdfast, manual: 
     register(hf, "w", jobs=["other"])
     assert run.why().reasons == ("it waits for stage listed, which is NEW: an orchestrator will check it shortly",)
     manual.promote()
-    assert run.why().reasons == ("it waits for stage listed, which is READY: no live worker knows job told.listed",)
+    assert run.why().reasons == ("it waits for stage listed, which is READY: no live worker knows job numbers.listed",)
     worker.work(worker.claim()[0])
     [listing, *_] = hf.pipelines.show(run.id).stages
-    ended = f"it depends on run {listing.run_id} (told.listed), which has succeeded"
+    ended = f"it depends on run {listing.run_id} (numbers.listed), which has succeeded"
     soon = f"{ended}; an orchestrator will continue it shortly"
     assert run.why().reasons == (f"it waits for stage each, which is NEW: {soon}",)
     manual.orchestrate()
     assert run.why().reasons == (
-        "it waits for stage each: 0 of 10 segments done, 10 ready: no live worker knows job told.each",
+        "it waits for stage each: 0 of 10 segments done, 10 ready: no live worker knows job numbers.each",
     )
     for claim in worker.claim(limit=8)[:7]:
         worker.work(claim)
     assert run.why().reasons == ("it waits for stage each: 7 of 10 segments done, 1 running, 2 ready",)
     _, split, after = hf.pipelines.show(run.id).stages
     assert hf.why(split.run_id).reasons == ("it waits for its segments: 7 of 10 segments done, 1 running, 2 ready",)
-    assert hf.why(after.run_id).reasons == (f"it depends on run {split.run_id} (told.each[]), which is queued",)
+    assert hf.why(after.run_id).reasons == (f"it depends on run {split.run_id} (numbers.each[]), which is queued",)
 
 
 @pytest.mark.contract("S3")

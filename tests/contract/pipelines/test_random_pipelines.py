@@ -31,7 +31,7 @@ def test_any_graph_of_stages_runs_each_stage_once_in_order(
     segments: int,
     fails: int,
 ) -> None:
-    """`shape` says of each stage whether it is split, which of those before it it names, and whether it may fail."""
+    """`shape` has for each stage: whether it is split, which earlier stages it comes after, and whether it may fail."""
     folder: Path = tmp_path_factory.mktemp("dag")
     done: list[tuple[str, Any]] = []
     with Holdfast(f"sqlite:///{folder / 'work.db'}", clock=FakeClock(), ids=Ids(seed=1), synchronous="normal") as hf:
@@ -60,7 +60,7 @@ def test_any_graph_of_stages_runs_each_stage_once_in_order(
         assert run.refresh().snapshot.ended
         if fails < 0 or fails >= len(shape):
             assert run.state == "succeeded", _failures(hf)
-        assert len(done) == len(set(done)), "each stage once, and each of its segments"
+        assert len(done) == len(set(done)), "each stage and each segment must run once"
         began = list(dict.fromkeys(name for name, _ in done))
         empty = {f"s{number}" for number in split if not segments}
         if not any(tolerant for _, _, tolerant in shape):

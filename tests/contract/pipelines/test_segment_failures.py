@@ -41,7 +41,7 @@ def test_a_stage_with_on_error_continue_uses_the_segments_that_succeeded(hf: Hol
     manual.run_all()
     assert run.result(timeout=1) == [[2, 6], ["1→2", "3→6"]]
     assert counts(hf, run.id, "each") == {"DONE": 2, "ERROR": 2}
-    assert counts(hf, run.id, "then") == {"DONE": 2, "NEW": 2}, "those that can't follow are skipped, not failed"
+    assert counts(hf, run.id, "then") == {"DONE": 2, "NEW": 2}, "the segments after failed ones are skipped, not failed"
     skipped = [one for one in runs_of(hf) if one.failure_type == "SKIPPED"]
     assert [(one.stage, one.segment, one.state) for one in reversed(skipped)] == [
         ("then", "1", "cancelled"),
@@ -50,7 +50,7 @@ def test_a_stage_with_on_error_continue_uses_the_segments_that_succeeded(hf: Hol
     assert hf.verify() == []
 
 
-def test_a_stage_after_a_failed_stage_does_not_continue_though_its_own_segments_are_done(
+def test_a_stage_after_a_failed_stage_does_not_complete_although_its_segments_are_done(
     hf: Holdfast, manual: Manual
 ) -> None:
     pipeline, reached = hf.pipeline("guarded"), []
@@ -83,7 +83,7 @@ def test_a_stage_after_a_failed_stage_does_not_continue_though_its_own_segments_
     worker.work(bad)
     whole = hf.pipelines.show(run.id).stages[2].run_id
     ended = [bad.lease.run_id, follower.lease.run_id]
-    for _ in range(2):  # an orchestrator that hears of segments, and of whole stages only later
+    for _ in range(2):  # the orchestrator is notified of the segments before the whole stages
         hf.do(lambda tx: promote.dependents(tx, [*ended, *_skipped(hf)], limit=100))
     assert hf.snapshot(whole).place == "waits"
 

@@ -1,4 +1,4 @@
-"""Segments: a stage is split by the result of another; each segment is a run that is retried alone."""
+"""Segments: a stage is split by the result of another; each segment is a run, which is retried on its own."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ def test_a_stage_is_split_into_segments_and_the_next_starts_after_the_last_segme
     worker.work(claims[1])
     manual.orchestrate()
     assert counts(hf, run.id, "each") == {"DONE": 1, "RUNNING": 2}
-    assert counts(hf, run.id, "then") == {"READY": 1, "NEW": 2}, "a segment waits for its own counterpart only"
+    assert counts(hf, run.id, "then") == {"READY": 1, "NEW": 2}, (
+        "a segment waits only for its own segment of the stage before"
+    )
 
     for claim in (claims[0], claims[2]):
         worker.work(claim)

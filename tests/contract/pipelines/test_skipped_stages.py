@@ -23,7 +23,7 @@ def stage(hf: Holdfast, run: Any, name: str) -> StageInfo:
     return found
 
 
-def nothing_waits(hf: Holdfast, database: Database) -> None:
+def check_nothing_waits(hf: Holdfast, database: Database) -> None:
     assert [database.count(table) for table in ("waits", "ready", "dependencies", "child_cancellations", "leases")] == [
         0
     ] * 5
@@ -31,7 +31,7 @@ def nothing_waits(hf: Holdfast, database: Database) -> None:
 
 
 @pytest.mark.contract("L1", "L2", "L9")
-def test_stages_after_a_failed_stage_stay_new_and_say_why(
+def test_stages_after_a_failed_stage_stay_new_and_have_a_reason(
     hf: Holdfast, manual: Manual, diamond: Pipeline, database: Database
 ) -> None:
     run = diamond.submit(number=1, fail=True)
@@ -45,7 +45,7 @@ def test_stages_after_a_failed_stage_stay_new_and_say_why(
     assert (skipped.state, skipped.failure_type, skipped.error) == ("cancelled", "SKIPPED", d.reason)
     assert (run.refresh().state, run.snapshot.failure_type) == ("failed", "DEPENDENCY_FAILED")
     assert [one.stage for one in hf.pipelines.show(run.id).failures] == ["b"]
-    nothing_waits(hf, database)
+    check_nothing_waits(hf, database)
 
 
 @pytest.mark.contract("L1", "L9")
@@ -60,7 +60,7 @@ def test_a_stage_that_was_ready_when_another_failed_stays_new(
     manual.orchestrate()
     assert states(hf, run.id) == {"a": "DONE", "b": "ERROR", "c": "NEW", "d": "NEW"}
     assert "stage b failed: ValueError: b can't" in str(stage(hf, run, "c").reason)
-    nothing_waits(hf, database)
+    check_nothing_waits(hf, database)
 
 
 @pytest.mark.contract("L1", "L9")
@@ -86,7 +86,7 @@ def test_segments_that_never_started_and_the_stages_after_them_stay_new(
     assert BELOW in str(never.reason)
     for name in ("then", "last"):
         assert (stage(hf, run, name).ended, BELOW in str(stage(hf, run, name).reason)) == (True, True)
-    nothing_waits(hf, database)
+    check_nothing_waits(hf, database)
 
 
 @pytest.mark.contract("L1")
@@ -111,7 +111,7 @@ def test_stages_that_never_ran_stay_new_when_their_pipeline_is_cancelled(
     manual.orchestrate()
     assert states(hf, run.id) == {"a": "DONE", "b": "NEW", "c": "NEW", "d": "NEW"}
     assert "wrong number" in str(stage(hf, run, "d").reason)
-    nothing_waits(hf, database)
+    check_nothing_waits(hf, database)
 
 
 @pytest.mark.contract("L1")
@@ -130,4 +130,4 @@ def test_a_first_stage_whose_dependency_failed_is_skipped_and_its_pipeline_fails
     assert stage(hf, run, "a").reason == reason
     with pytest.raises(RunFailed, match="stage a was skipped: depends on run"):
         run.result(timeout=1)
-    nothing_waits(hf, database)
+    check_nothing_waits(hf, database)

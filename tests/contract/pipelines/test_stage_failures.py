@@ -1,4 +1,4 @@
-"""Failed stages are retried, stop their pipeline or are passed over; a cancel stops the whole pipeline."""
+"""Failed stages are retried, stop their pipeline or are tolerated; a cancel stops the whole pipeline."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_failed_stage_stops_the_pipeline_and_cancels_what_has_not_started(
     }
     assert (info.run.state, info.run.failure_type) == ("failed", "DEPENDENCY_FAILED")
     assert info.run.error == "stage b failed: ValueError: b can't"
-    assert worker.renew(c).cancelled, "what runs is asked to stop"
+    assert worker.renew(c).cancelled, "running stages must be asked to stop"
     assert hf.verify() == []
     with pytest.raises(RunFailed):
         run.result(timeout=1)

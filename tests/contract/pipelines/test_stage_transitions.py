@@ -22,12 +22,12 @@ from holdfast.values.pipelines import state_of
 HOLDER, STRANGER = "holder", "stranger"
 
 
-class Scene:
-    """A pipeline of two stages; the second is the one that is tried."""
+class Scenario:
+    """A pipeline of two stages; the verbs act on the second, `tried`."""
 
     def __init__(self, hf: Holdfast, clock: FakeClock) -> None:
         self.hf, self.clock, self.manual = hf, clock, Manual(hf)
-        self.pipeline = hf.pipeline("scene")
+        self.pipeline = hf.pipeline("scenario")
 
         @self.pipeline.stage(priority=1)
         def before() -> list[int]:
@@ -35,7 +35,7 @@ class Scene:
 
         @self.pipeline.stage(after=before, max_attempts=2, retry=Retry(delay=100, jitter=0))
         def tried(ctx: Context) -> int:
-            raise OSError("as told")
+            raise OSError("not now")
 
         self.submission = self.pipeline.submission(
             hf.ids.new(clock.now()), self.pipeline.options, (), {}, now=clock.now()
@@ -54,66 +54,68 @@ class Scene:
         state = state_of(
             run.place, run.state, retrying=run.due_at is not None and run.attempt > 0, claimed=run.claim > 0
         )
-        [told] = [
+        [shown] = [
             stage.state for stage in self.hf.pipelines.show(self.submission.run_id).stages if stage.name == "tried"
         ]
-        assert told == state
+        assert shown == state
         return f"{state} for good" if run.ended else state
 
     def lease(self) -> Lease:
-        """The stage's lease; where there is none, one made up by someone who read too much of the database."""
+        """The stage's lease, or a forged one if it has none."""
         if self.claim is not None:
             return self.claim.lease
         now = self.clock.now()
-        entry = QueueEntry(run_id=self.tried, job="scene.tried", queue="default", rank=0, key=None, claim=1, attempt=1)
+        entry = QueueEntry(
+            run_id=self.tried, job="scenario.tried", queue="default", rank=0, key=None, claim=1, attempt=1
+        )
         return Lease(entry=entry, holder=HOLDER, started_at=now, expires_at=now, deadline_at=None)
 
 
-# Where the stage stands
+# The states of the stage
 
 
-def new(scene: Scene) -> None:
-    """What it comes after has not ended."""
+def new(scenario: Scenario) -> None:
+    """The stage before it has not ended."""
 
 
-def new_and_met(scene: Scene) -> None:
-    """What it comes after has ended; no orchestrator has looked."""
-    scene.work()
+def new_and_met(scenario: Scenario) -> None:
+    """The stage before it has ended, but no orchestrator has checked yet."""
+    scenario.work()
 
 
-def ready(scene: Scene) -> None:
-    scene.work()
-    scene.manual.orchestrate()
+def ready(scenario: Scenario) -> None:
+    scenario.work()
+    scenario.manual.orchestrate()
 
 
-def running(scene: Scene) -> None:
-    ready(scene)
-    [scene.claim] = scene.manual.worker(HOLDER).claim()
+def running(scenario: Scenario) -> None:
+    ready(scenario)
+    [scenario.claim] = scenario.manual.worker(HOLDER).claim()
 
 
-def error(scene: Scene) -> None:
-    """It failed and is to be tried again, later."""
-    ready(scene)
-    scene.work()
+def error(scenario: Scenario) -> None:
+    """It has failed and will be retried later."""
+    ready(scenario)
+    scenario.work()
 
 
-def error_and_due(scene: Scene) -> None:
-    error(scene)
-    scene.clock.advance(101)
+def error_and_due(scenario: Scenario) -> None:
+    error(scenario)
+    scenario.clock.advance(101)
 
 
-def error_for_good(scene: Scene) -> None:
-    error_and_due(scene)
-    scene.manual.promote()
-    scene.work()
+def error_for_good(scenario: Scenario) -> None:
+    error_and_due(scenario)
+    scenario.manual.promote()
+    scenario.work()
 
 
-def done(scene: Scene) -> None:
-    running(scene)
-    holder_completes(scene)
+def done(scenario: Scenario) -> None:
+    running(scenario)
+    holder_completes(scenario)
 
 
-STATES: dict[Callable[[Scene], None], str] = {
+STATES: dict[Callable[[Scenario], None], str] = {
     new: "NEW",
     new_and_met: "NEW",
     ready: "READY",
@@ -125,98 +127,98 @@ STATES: dict[Callable[[Scene], None], str] = {
 }
 
 
-# What each role may try
+# The verbs of each role
 
 
-def submitter_submits_the_pipeline_again(scene: Scene) -> None:
-    scene.hf.do(lambda tx: submit_runs(tx, [scene.submission]))
+def submitter_submits_the_pipeline_again(scenario: Scenario) -> None:
+    scenario.hf.do(lambda tx: submit_runs(tx, [scenario.submission]))
 
 
-def submitter_submits_the_stage(scene: Scene) -> None:
+def submitter_submits_the_stage(scenario: Scenario) -> None:
     with pytest.raises(InvalidPolicy):
-        scene.pipeline.stages["tried"].submit()
+        scenario.pipeline.stages["tried"].submit()
 
 
-def operator_does_the_stage_again(scene: Scene) -> None:
+def operator_runs_the_stage_again(scenario: Scenario) -> None:
     with pytest.raises(InvalidPolicy):
-        scene.hf.again(scene.tried)
+        scenario.hf.again(scenario.tried)
 
 
-def operator_reruns_the_pipeline(scene: Scene) -> None:
+def operator_reruns_the_pipeline(scenario: Scenario) -> None:
     with suppress(StageNotDone):
-        scene.hf.pipelines.rerun(scene.submission.run_id, from_stage="tried")
+        scenario.hf.pipelines.rerun(scenario.submission.run_id, from_stage="tried")
 
 
-def operator_cancels(scene: Scene) -> None:
-    scene.hf.cancel(scene.tried)
+def operator_cancels(scenario: Scenario) -> None:
+    scenario.hf.cancel(scenario.tried)
 
 
-def orchestrator_promotes(scene: Scene) -> None:
-    scene.manual.promote()
+def orchestrator_promotes(scenario: Scenario) -> None:
+    scenario.manual.promote()
 
 
-def orchestrator_promotes_its_dependents(scene: Scene) -> None:
-    """Told that both have ended, true or not."""
-    scene.hf.do(lambda tx: promote.dependents(tx, [scene.first, scene.tried], limit=10))
+def orchestrator_promotes_its_dependents(scenario: Scenario) -> None:
+    """Promote the dependents of both stages as if these had ended, even if they have not."""
+    scenario.hf.do(lambda tx: promote.dependents(tx, [scenario.first, scenario.tried], limit=10))
 
 
-def orchestrator_expands_and_stops(scene: Scene) -> None:
-    scene.hf.do(lambda tx: fan_out.stages(tx, limit=10))
-    scene.hf.do(lambda tx: cancel_children.children(tx, limit=10))
+def orchestrator_expands_and_stops(scenario: Scenario) -> None:
+    scenario.hf.do(lambda tx: fan_out.stages(tx, limit=10))
+    scenario.hf.do(lambda tx: cancel_children.children(tx, limit=10))
 
 
-def orchestrator_recovers(scene: Scene) -> None:
-    scene.hf.do(lambda tx: recover.expired(tx, wait=timedelta(0), limit=10))
+def orchestrator_recovers(scenario: Scenario) -> None:
+    scenario.hf.do(lambda tx: recover.expired(tx, wait=timedelta(0), limit=10))
 
 
-def worker_claims(scene: Scene) -> None:
-    scene.manual.worker(STRANGER, jobs=["scene.tried"]).claim(limit=9)
+def worker_claims(scenario: Scenario) -> None:
+    scenario.manual.worker(STRANGER, jobs=["scenario.tried"]).claim(limit=9)
 
 
-def _finish(scene: Scene, outcome: Outcome, *, holder: str) -> None:
-    scene.hf.do(lambda tx: finish_runs(tx, [(scene.lease(), outcome)], holder=holder))
+def _finish(scenario: Scenario, outcome: Outcome, *, holder: str) -> None:
+    scenario.hf.do(lambda tx: finish_runs(tx, [(scenario.lease(), outcome)], holder=holder))
 
 
-def holder_completes(scene: Scene) -> None:
-    _finish(scene, Succeeded("1"), holder=HOLDER)
+def holder_completes(scenario: Scenario) -> None:
+    _finish(scenario, Succeeded("1"), holder=HOLDER)
 
 
-def holder_fails(scene: Scene) -> None:
-    _finish(scene, Failed("ERROR", "no"), holder=HOLDER)
+def holder_fails(scenario: Scenario) -> None:
+    _finish(scenario, Failed("ERROR", "no"), holder=HOLDER)
 
 
-def holder_fails_for_now(scene: Scene) -> None:
-    _finish(scene, RetryLater("again", timedelta(seconds=50)), holder=HOLDER)
+def holder_fails_for_now(scenario: Scenario) -> None:
+    _finish(scenario, RetryLater("again", timedelta(seconds=50)), holder=HOLDER)
 
 
-def holder_waits_for_children(scene: Scene) -> None:
-    _finish(scene, WaitForChildren((scene.submission.run_id,)), holder=HOLDER)
+def holder_waits_for_children(scenario: Scenario) -> None:
+    _finish(scenario, WaitForChildren((scenario.submission.run_id,)), holder=HOLDER)
 
 
-def holder_releases(scene: Scene) -> None:
-    _finish(scene, Release("it stops"), holder=HOLDER)
+def holder_releases(scenario: Scenario) -> None:
+    _finish(scenario, Release("it stops"), holder=HOLDER)
 
 
-def stranger_completes(scene: Scene) -> None:
-    _finish(scene, Succeeded("1"), holder=STRANGER)
+def stranger_completes(scenario: Scenario) -> None:
+    _finish(scenario, Succeeded("1"), holder=STRANGER)
 
 
-def stranger_fails(scene: Scene) -> None:
-    _finish(scene, Failed("ERROR", "no"), holder=STRANGER)
+def stranger_fails(scenario: Scenario) -> None:
+    _finish(scenario, Failed("ERROR", "no"), holder=STRANGER)
 
 
-def stranger_waits_for_children(scene: Scene) -> None:
-    _finish(scene, WaitForChildren((scene.first,)), holder=STRANGER)
+def stranger_waits_for_children(scenario: Scenario) -> None:
+    _finish(scenario, WaitForChildren((scenario.first,)), holder=STRANGER)
 
 
-def stranger_releases(scene: Scene) -> None:
-    _finish(scene, Release("it stops"), holder=STRANGER)
+def stranger_releases(scenario: Scenario) -> None:
+    _finish(scenario, Release("it stops"), holder=STRANGER)
 
 
 VERBS = [
     submitter_submits_the_pipeline_again,
     submitter_submits_the_stage,
-    operator_does_the_stage_again,
+    operator_runs_the_stage_again,
     operator_reruns_the_pipeline,
     operator_cancels,
     orchestrator_promotes,
@@ -235,8 +237,8 @@ VERBS = [
     stranger_releases,
 ]
 
-Place = Callable[[Scene], None]
-Verb = Callable[[Scene], None]
+Place = Callable[[Scenario], None]
+Verb = Callable[[Scenario], None]
 
 ALLOWED: dict[Verb, dict[Place, str]] = {
     orchestrator_promotes: {new_and_met: "READY", error_and_due: "READY"},
@@ -263,27 +265,27 @@ ALLOWED: dict[Verb, dict[Place, str]] = {
 def test_each_role_makes_only_its_own_stage_transitions(
     verb: Verb, place: Place, hf: Holdfast, clock: FakeClock
 ) -> None:
-    scene = Scene(hf, clock)
-    place(scene)
-    assert scene.state() == STATES[place]
+    scenario = Scenario(hf, clock)
+    place(scenario)
+    assert scenario.state() == STATES[place]
 
     with suppress(HoldfastError):
-        verb(scene)
+        verb(scenario)
 
-    assert scene.state() == ALLOWED.get(verb, {}).get(place, STATES[place])
+    assert scenario.state() == ALLOWED.get(verb, {}).get(place, STATES[place])
     assert hf.verify() == []
 
 
 @pytest.mark.contract("L2")
 def test_neither_a_worker_nor_an_orchestrator_alone_finishes_a_stage(hf: Holdfast, clock: FakeClock) -> None:
-    scene = Scene(hf, clock)
+    scenario = Scenario(hf, clock)
     for _ in range(3):
-        scene.manual.orchestrate()
+        scenario.manual.orchestrate()
         clock.advance(1000)
-    assert scene.state() == "NEW", "an orchestrator does no work"
+    assert scenario.state() == "NEW", "an orchestrator executes no stage"
 
-    scene.work()
+    scenario.work()
     for _ in range(3):
-        assert scene.manual.worker(jobs=hf.jobs.names()).claim(limit=9) == []
+        assert scenario.manual.worker(jobs=hf.jobs.names()).claim(limit=9) == []
         clock.advance(1000)
-    assert scene.state() == "NEW", "a worker advances no stage"
+    assert scenario.state() == "NEW", "a worker makes no stage ready"

@@ -113,12 +113,12 @@ def test_an_interrupted_deletion_can_be_repeated(
     run = film(hf).submit()
     manual.run_all()
 
-    def cut_off(*_: Any, **__: Any) -> Any:
+    def interrupt(*_: Any, **__: Any) -> Any:
         raise KeyboardInterrupt
 
     module, name = {"artifacts": (artifacts, "remove"), "runs": (retention, "remove_events")}[step]
     with monkeypatch.context() as broken:
-        broken.setattr(module, name, cut_off)
+        broken.setattr(module, name, interrupt)
         with pytest.raises(KeyboardInterrupt):
             hf.delete(run)
     assert hf.get(run.id).state == "succeeded"
@@ -129,7 +129,7 @@ def test_an_interrupted_deletion_can_be_repeated(
 
 
 def test_a_run_is_not_deleted_before_its_artifacts(hf: Holdfast, database: Database, manual: Manual) -> None:
-    """On PostgreSQL and SQL Server another pass may have locked the runs when this one looked for artifacts."""
+    """On PostgreSQL and SQL Server another deletion may have locked the runs while this one looked for artifacts."""
     run = film(hf).submit()
     manual.run_all()
     with pytest.MonkeyPatch.context() as locked:

@@ -1,4 +1,4 @@
-"""Pruning: bounded, safe to interrupt, and completed by the next one."""
+"""Pruning is bounded and safe to interrupt; the next prune completes an interrupted one."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_the_next_prune_completes_an_interrupted_one(
     with pytest.raises(HoldfastError):
         artifact_hf.prune()
 
-    assert artifact_hf.verify() == [], "what is left is whole"
+    assert artifact_hf.verify() == [], "the remaining rows must be consistent"
     artifact_hf.prune()
     assert rows(database, "runs", "outcomes", "events", "artifacts") == dict.fromkeys(
         ("runs", "outcomes", "events", "artifacts"), 1
@@ -71,7 +71,7 @@ def test_the_next_prune_completes_an_interrupted_one(
 def test_pruning_works_in_bounded_batches_and_reads_runs_kept_forever_once(
     url: str, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A worker's own pass: at its own moment of the hour, and so that others have their turn in between."""
+    """A worker prunes at its own moment of each hour, one batch a tick, so that its other tasks run in between."""
     monkeypatch.setattr(prune, "RUNS", 10)
     monkeypatch.setattr(prune, "PAGE", 10)
     with Holdfast(url, clock=clock, ids=Ids(seed=1)) as hf:
@@ -101,26 +101,26 @@ def test_pruning_works_in_bounded_batches_and_reads_runs_kept_forever_once(
         def ticks(count: int) -> None:
             for _ in range(count):
                 pruner.task.tick()
-                pruner.task.tick()  # a ring in between is no tick
+                pruner.task.tick()  # a second call before the next interval does nothing
                 left.append(len(runs_of(hf)))
                 clock.advance(hf.settings.poll_interval)
 
         ticks(10)
-        assert left[-1] == 65, "not at once"
+        assert left[-1] == 65, "pruning must not start at once"
         clock.advance(timedelta(hours=1))
         left.clear()
         ticks(60)
         assert left[-1] == 30
         assert all(0 <= before - after <= 10 for before, after in itertools.pairwise(left))
-        assert len(set(left)) >= 4, "a batch a step"
+        assert len(set(left)) >= 4, "each tick must delete one batch"
         assert read == 65
 
         clock.advance(timedelta(hours=1))
         ticks(10)
-        assert read == 65, "what is kept for ever is not read again every hour"
+        assert read == 65, "runs that are kept forever must not be read again every hour"
         clock.advance(DAY)
         ticks(10)
-        assert read == 95, "but once a day, for what was spared and no longer is"
+        assert read == 95, "they are read again once a day, in case they need no longer be kept"
 
 
 def test_a_worker_prunes_by_itself(url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -180,7 +180,7 @@ def test_an_artifact_store_that_cannot_be_opened_is_logged_once_an_hour(
 
 
 @pytest.mark.contract("P8")
-def test_two_prunes_at_once_do_no_harm(url: str, tmp_path: Path, clock: FakeClock) -> None:
+def test_simultaneous_prunes_delete_each_run_once(url: str, tmp_path: Path, clock: FakeClock) -> None:
     with Holdfast(url, clock=clock, artifacts=tmp_path / "artifacts") as hf:
 
         @hf.job(name="work")

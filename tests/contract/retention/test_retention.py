@@ -1,4 +1,4 @@
-"""Retention: what is deleted after its period, and what is kept because it is open, referenced or kept forever."""
+"""Runs are deleted after their retention period unless they are unfinished, referenced or kept forever."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.contract.helpers.artifact_files import stored_files
-from tests.contract.helpers.retention import DAY, NAMED, TABLES, exists, rows
+from tests.contract.helpers.retention import DAY, REFERENCES, TABLES, exists, rows
 from tests.contract.helpers.waiting import hold_past_the_deadline
 
 from holdfast import Cancelled, Context, Holdfast, Pruned, UnknownDependency
@@ -112,31 +112,31 @@ def test_a_run_that_has_not_ended_is_never_deleted(hf: Holdfast, manual: Manual,
     assert [hf.snapshot(run.id).place for run in (waiting, ready, leased)] == ["waits", "ready", "leases"]
 
 
-UNNAMED = {
-    "a need": "delete from holdfast_dependencies",
+REMOVE_REFERENCE = {
+    "a dependency": "delete from holdfast_dependencies",
     "a build": "delete from holdfast_builds",
-    "children to be stopped": "delete from holdfast_child_cancellations",
+    "a cancellation of children": "delete from holdfast_child_cancellations",
     "a slot above the watermark": "update holdfast_schedules set evaluated_at = '2026-02-03'",
 }
 
 
 @pytest.mark.contract("P8")
-@pytest.mark.parametrize("who", list(NAMED))
+@pytest.mark.parametrize("reference", list(REFERENCES))
 def test_a_referenced_run_is_kept_until_nothing_refers_to_it(
-    hf: Holdfast, manual: Manual, clock: FakeClock, database: Database, work: Any, who: str
+    hf: Holdfast, manual: Manual, clock: FakeClock, database: Database, work: Any, reference: str
 ) -> None:
-    named, other = work.submit(), work.submit()
+    referenced, other = work.submit(), work.submit()
     manual.run_all()
     database.run(
         "insert into holdfast_schedules (name, spec, evaluated_at, last_seen_at) "
         "values ('s', 'x', '2026-02-01', '2026-02-01')"
     )
-    database.run(NAMED[who].format(id=named.id))
+    database.run(REFERENCES[reference].format(id=referenced.id))
     clock.advance(31 * DAY)
 
     assert hf.prune().runs == 1
-    assert (exists(hf, named.id), exists(hf, other.id)) == (True, False)
-    database.run(UNNAMED[who])
+    assert (exists(hf, referenced.id), exists(hf, other.id)) == (True, False)
+    database.run(REMOVE_REFERENCE[reference])
     assert hf.prune().runs == 1
     assert database.count("slots") == 0
 
@@ -149,7 +149,9 @@ def test_a_dependency_of_a_waiting_run_is_kept_and_depending_on_a_deleted_run_is
     manual.run_all()
     waiting = work.using(depends_on=[old, slow]).submit()
     clock.advance(31 * DAY)
-    assert hf.prune() == Pruned(), "not yet looked at: its need on the old one is still written down"
+    assert hf.prune() == Pruned(), (
+        "the waiting run was not checked yet, so its dependency on the old run is still stored"
+    )
     manual.run_all()
     hf.prune()
     assert not exists(hf, old.id)
@@ -163,12 +165,12 @@ def test_a_dependency_of_a_waiting_run_is_kept_and_depending_on_a_deleted_run_is
 def test_events_without_a_run_are_deleted_too(
     hf: Holdfast, manual: Manual, clock: FakeClock, database: Database
 ) -> None:
-    def tell() -> None:
+    def record_events() -> None:
         hf.do(lambda tx: record(tx, [Event(run_id=None, kind="DATABASE_BUSY") for _ in range(3)]))
 
-    tell()
+    record_events()
     clock.advance(20 * DAY)
-    tell()
+    record_events()
     clock.advance(11 * DAY)
     assert hf.prune() == Pruned(events=3)
     assert database.count("events") == 3
@@ -181,7 +183,7 @@ def test_the_retention_gate_is_closed_again_and_verify_finds_an_open_one(
     work.submit()
     kept = work.submit()
     manual.run_all()
-    database.run(NAMED["a need"].format(id=kept.id))
+    database.run(REFERENCES["a dependency"].format(id=kept.id))
     clock.advance(31 * DAY)
     assert hf.prune().runs == 1
     database.run("delete from holdfast_dependencies")

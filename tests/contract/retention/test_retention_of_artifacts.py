@@ -61,7 +61,7 @@ def test_pipeline_outputs_are_stored_by_stage_version_and_segment_and_a_rerun_fi
     again = artifact_hf.again(first.id)
     artifact_manual.run_all()
     assert again.result(timeout=1) == 6
-    assert sorted(calls) == ["one", "two"], "what is there and whole is not made again"
+    assert sorted(calls) == ["one", "two"], "complete files must not be created again"
     once_more = artifact_hf.again(again.id)
     artifact_manual.run_all()
     assert [f"{found.folder}/{found.name}" for found in artifact_hf.artifacts.of(once_more.id)] == places
@@ -82,7 +82,7 @@ def test_an_output_that_a_rerun_uses_is_kept_when_its_run_is_deleted(
     assert made_by.isdisjoint(found.run_id for found in kept)
 
     clock.advance(20 * DAY)
-    assert artifact_hf.prune() == Pruned(), "and so does all of the pipeline that is repeated"
+    assert artifact_hf.prune() == Pruned(), "the first pipeline must be kept as long as its rerun"
     artifact_hf.do(lambda tx: retention.remove(tx, sorted(made_by)))
     assert [found.read() for found in kept] == [b"one", b"two", bytes(6)]
     clock.advance(20 * DAY)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.contract.helpers.retention import DAY, NAMED, a_run, exists
+from tests.contract.helpers.retention import DAY, REFERENCES, a_run, exists
 from tests.listing import runs_of
 
 from holdfast import Holdfast, Pruned
@@ -42,7 +42,7 @@ def test_a_family_of_runs_is_deleted_together_after_its_retention_period(
     }
     assert not exists(hf, orphan)
     clock.advance(10 * DAY)
-    assert hf.prune().runs == 3, "the last that ended decides for all"
+    assert hf.prune().runs == 3, "the run that ended last decides for its family"
     assert all(exists(hf, run_id) for run_id in waits)
 
 
@@ -71,7 +71,7 @@ def test_a_family_with_a_run_that_must_be_kept_is_kept(
     if why == "audit":
         database.run(f"update holdfast_runs set keep_forever = 1 where id = '{child}'")
     else:
-        database.run(NAMED["a need"].format(id=child))
+        database.run(REFERENCES["a dependency"].format(id=child))
     clock.advance(400 * DAY)
     assert hf.prune() == Pruned()
 

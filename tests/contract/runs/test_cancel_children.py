@@ -1,4 +1,4 @@
-"""Cancelling children: with a failed or cancelled parent; keys and full queues do not block a child."""
+"""Children are cancelled with a failed or cancelled parent; keys and full queues do not block a child."""
 
 from __future__ import annotations
 

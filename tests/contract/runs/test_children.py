@@ -37,7 +37,9 @@ def test_a_run_continues_with_the_results_of_its_children(
     worker = manual.worker()
     worker.work(worker.claim()[0])
     waiting = run.refresh().snapshot
-    assert (waiting.place, waiting.claim, waiting.attempt) == ("waits", 1, 0), "no worker is held, no try used up"
+    assert (waiting.place, waiting.claim, waiting.attempt) == ("waits", 1, 0), (
+        "no worker is occupied and no attempt is used up"
+    )
     assert database.count("leases") == 0
     children = runs_of(hf, job="double")
     assert [(child.parent_id, child.stage, child.segment, child.kind) for child in reversed(children)] == [
@@ -52,7 +54,7 @@ def test_a_run_continues_with_the_results_of_its_children(
     manual.run_all()
     assert run.result(timeout=1) == 1012
     assert run.snapshot.attempt == 1
-    assert len(runs_of(hf, job="double")) == 3, "the second attempt got the same children"
+    assert len(runs_of(hf, job="double")) == 3, "the second execution must get the same children"
     assert kinds(hf, run.id) == [
         "RUN_QUEUED",
         "RUN_STARTED",
@@ -131,7 +133,7 @@ def test_a_pipeline_can_be_a_child(hf: Holdfast, manual: Manual) -> None:
     assert hf.verify() == []
 
 
-def test_a_hundred_children_each_gather_three_deep(hf: Holdfast, manual: Manual) -> None:
+def test_a_hundred_children_gather_children_of_their_own(hf: Holdfast, manual: Manual) -> None:
     @hf.job(name="tree")
     def tree(ctx: Context, deep: int, wide: int) -> int:
         if not deep:
@@ -144,7 +146,7 @@ def test_a_hundred_children_each_gather_three_deep(hf: Holdfast, manual: Manual)
     assert hf.verify() == []
 
 
-def test_called_inline_children_run_at_once(hf: Holdfast, parent: Any, double: Any) -> None:
+def test_children_run_at_once_if_their_parent_is_called_directly(hf: Holdfast, parent: Any, double: Any) -> None:
     assert parent([1, 2]) == 1006
     with pytest.raises(RunFailed, match="below zero"):
         parent([-1])

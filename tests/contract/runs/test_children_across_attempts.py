@@ -35,7 +35,7 @@ def test_a_later_attempt_gets_the_same_children(hf: Holdfast, manual: Manual, cl
     assert hf.get(ids[0]).snapshot.segment == "only"
 
 
-def test_a_named_child_takes_no_number_from_the_others(
+def test_a_named_child_does_not_change_the_numbers_of_the_others(
     hf: Holdfast, manual: Manual, clock: FakeClock, double: Any
 ) -> None:
     @hf.job(name="moody", max_attempts=2, retry=Retry(delay=1, jitter=0))
@@ -116,7 +116,7 @@ def test_a_stale_claim_submits_no_child(
 
 @pytest.mark.contract("S4")
 def test_invalid_children_are_refused_and_nothing_is_written(hf: Holdfast, double: Any, manual: Manual) -> None:
-    told: list[str] = []
+    raised: list[str] = []
 
     @hf.job(name="wrong")
     def wrong(ctx: Context) -> None:
@@ -129,10 +129,10 @@ def test_invalid_children_are_refused_and_nothing_is_written(hf: Holdfast, doubl
         for expected, bad in attempts:
             with pytest.raises(expected):
                 bad()
-            told.append(expected.__name__)
+            raised.append(expected.__name__)
 
     run = wrong.submit()
     manual.run_all()
     assert run.result(timeout=1) is None
-    assert len(told) == 4
+    assert len(raised) == 4
     assert len(runs_of(hf)) == 1

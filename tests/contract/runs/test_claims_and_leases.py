@@ -212,13 +212,13 @@ def _keep(worker: Any, claim: Any) -> None:
 def test_no_write_of_a_stale_claim_changes_anything(
     hf: Holdfast, manual: Manual, clock: FakeClock, database: Database, work: Any, name: str, write: Any, since: str
 ) -> None:
-    """A worker that slept past its lease: whatever it then writes is refused, whatever became of the run."""
+    """After its lease has expired, every write of a worker is refused, whatever has happened to the run since."""
     run = work.submit()
-    worker = manual.worker("sleeper")
+    worker = manual.worker("suspended")
     [stale] = worker.claim()
     clock.advance(2 * hf.settings.lease)
     manual.orchestrate()
-    other = manual.worker("sleeper" if since == "claimed by the same" else "other")
+    other = manual.worker("suspended" if since == "claimed by the same" else "other")
     if since != "requeued":
         [fresh] = other.claim()
         assert fresh.lease.claim == stale.lease.claim + 1
@@ -237,13 +237,13 @@ def test_no_write_of_a_stale_claim_changes_anything(
 @pytest.mark.contract("L5", "L7")
 def test_events_of_a_stale_claim_are_not_stored(hf: Holdfast, manual: Manual, clock: FakeClock, work: Any) -> None:
     run = work.submit()
-    [stale] = manual.worker("sleeper").claim()
+    [stale] = manual.worker("suspended").claim()
     clock.advance(2 * hf.settings.lease)
     manual.orchestrate()
-    [fresh] = manual.worker("sleeper").claim()
-    event_buffer = EventBuffer("sleeper")
-    for claim, said in ((stale, "stale"), (fresh, "fresh")):
-        event_buffer.add(claim.lease, "LOG", {"message": said}, at=clock.now())
+    [fresh] = manual.worker("suspended").claim()
+    event_buffer = EventBuffer("suspended")
+    for claim, message in ((stale, "stale"), (fresh, "fresh")):
+        event_buffer.add(claim.lease, "LOG", {"message": message}, at=clock.now())
     hf.do(lambda tx: event_buffer.write(tx, event_buffer.take()))
     assert [event.data["message"] for event in run.timeline() if event.kind == "LOG"] == ["fresh"]
 

@@ -42,7 +42,7 @@ def test_a_run_starts_after_all_its_dependencies_have_succeeded(hf: Holdfast, ma
     manual.orchestrate()
     assert last.refresh().snapshot.place == "waits"
     worker.finish(claims[1])
-    assert last.refresh().snapshot.place == "waits", "a worker advances no one; the orchestrator does"
+    assert last.refresh().snapshot.place == "waits", "only an orchestrator makes dependent runs ready"
     manual.orchestrate()
 
     assert last.refresh().snapshot.place == "ready"
@@ -116,8 +116,10 @@ def test_a_run_waits_for_its_dependencies_its_key_and_its_due_time(
 
 
 @pytest.mark.contract("S3")
-def test_a_lost_notification_strands_no_run(hf: Holdfast, manual: Manual, database: Database, work: Any) -> None:
-    """The looks are gone and no one rang: the page through all needs finds the waiter."""
+def test_a_run_becomes_ready_even_if_the_notification_about_its_dependency_is_lost(
+    hf: Holdfast, manual: Manual, database: Database, work: Any
+) -> None:
+    """The check flag is lost and no notification came; the pass over all dependencies still finds the waiting run."""
     first = work.submit("first")
     waiter = work.using(depends_on=[first]).submit("waiter")
     manual.orchestrate()
@@ -132,7 +134,7 @@ def test_a_lost_notification_strands_no_run(hf: Holdfast, manual: Manual, databa
 
 @pytest.mark.contract("S3", "L2")
 def test_two_orchestrators_with_two_dependencies_of_one_run_promote_it_once(url: str, database: Database) -> None:
-    """The lost-update of counting: each must subtract only what its own DELETE returned."""
+    """To prevent lost updates, each orchestrator subtracts only the dependencies that its own DELETE returned."""
     hf = Holdfast(url)
 
     @hf.job(name="work")

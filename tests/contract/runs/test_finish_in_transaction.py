@@ -26,7 +26,7 @@ Connect = Callable[[], contextlib.AbstractContextManager[Any]]
 
 @pytest.fixture
 def connect(local_url: str) -> Connect:
-    """A connection of the caller's own to the database that the runs are in."""
+    """Opens a connection of the application to the database of the runs."""
 
     @contextlib.contextmanager
     def connecting() -> Iterator[Any]:
@@ -47,7 +47,7 @@ def connect(local_url: str) -> Connect:
 
 @pytest.fixture
 def papers(connect: Connect) -> Callable[[], list[str]]:
-    """A table of the caller's own, and what is in it."""
+    """A table of the application; the function returns its rows."""
     with connect() as connection:
         connection.execute("create table papers (name text)")
         connection.commit()
@@ -64,7 +64,7 @@ def test_a_runs_outcome_and_its_rows_are_committed_together(
 ) -> None:
     with Holdfast(local_url, poll_interval=0.05) as hf:
         failed: list[object] = []
-        hf.on_failure(lambda *told: failed.append(told))
+        hf.on_failure(lambda *arguments: failed.append(arguments))
 
         @hf.job(name="write", key="name")
         def write(ctx: Context, name: str) -> int:
@@ -72,7 +72,7 @@ def test_a_runs_outcome_and_its_rows_are_committed_together(
             with connect() as connection:
                 connection.execute(f"insert into papers values ('{name}')")
                 ctx.finish(len(name), connection=connection)
-                assert hf.snapshot(ctx.run.id).state == "running"  # as others see it, until it is committed
+                assert hf.snapshot(ctx.run.id).state == "running"  # other connections see this until the commit
                 connection.commit()
             assert hf.snapshot(ctx.run.id).state == "succeeded"
             return -1
@@ -92,7 +92,7 @@ def test_a_runs_outcome_and_its_rows_are_committed_together(
 
 
 def test_the_result_of_a_committed_finish_comes_back_equal_or_is_refused(local_url: str, connect: Connect) -> None:
-    """A function that returns None, because it gives its result to `ctx.finish`, may give any plain JSON."""
+    """A function that is annotated to return None can give any plain JSON to `ctx.finish`."""
     with Holdfast(local_url, clock=FakeClock()) as hf:
 
         def finish(ctx: Context, result: object) -> None:
@@ -134,10 +134,10 @@ def test_a_job_that_returns_without_committing_fails_and_is_retried(
                     case 1:
                         connection.rollback()
                     case 2:
-                        raise ConnectionError("the commit fell over")
+                        raise ConnectionError("the commit failed")
                     case _:
                         connection.commit()
-                        raise ConnectionError("only the answer to the commit was lost")
+                        raise ConnectionError("the reply to the commit was lost")
 
         with hf.worker():
             run = write.submit()
@@ -145,7 +145,7 @@ def test_a_job_that_returns_without_committing_fails_and_is_retried(
         assert papers() == ["it"]
         story = hf.timeline(run.id)
         retried = [event.data["error"].strip().splitlines()[-1] for event in story if event.kind == "RUN_RETRIED"]
-        assert [said.split(":")[0].split(".")[-1] for said in retried] == ["NotCommitted", "ConnectionError"]
+        assert [error.split(":")[0].split(".")[-1] for error in retried] == ["NotCommitted", "ConnectionError"]
         assert [event.data["message"] for event in story if event.kind == "LOG"] == ["try 1", "try 2", "try 3"]
         assert hf.verify() == []
 
@@ -153,7 +153,7 @@ def test_a_job_that_returns_without_committing_fails_and_is_retried(
 def test_a_worker_that_lost_its_lease_changes_nothing(
     local_url: str, connect: Connect, papers: Callable[[], list[str]]
 ) -> None:
-    """It lost its lease while it worked: neither its rows nor its outcome come to be."""
+    """It loses its lease while it works, so neither its rows nor its outcome are committed."""
     clock = FakeClock()
     with Holdfast(local_url, clock=clock) as hf:
 
@@ -183,7 +183,7 @@ def test_a_worker_that_lost_its_lease_changes_nothing(
 def test_a_worker_that_does_not_know_yet_that_it_lost_its_lease_changes_nothing(
     local_url: str, connect: Connect, papers: Callable[[], list[str]]
 ) -> None:
-    """The same with a worker that lives, and has not heard yet that its lease was taken away."""
+    """A real worker, which has not noticed yet that its lease was recovered."""
     with Holdfast(local_url, poll_interval=0.05) as hf:
 
         @hf.job(name="write")

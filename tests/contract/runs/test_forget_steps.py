@@ -103,7 +103,7 @@ def test_a_step_without_a_stored_result_cannot_be_forgotten(hf: Holdfast, manual
     def work(ctx: Context) -> int:
         def broken() -> int:
             with pytest.raises(StepNotFound):
-                ctx.forget("broken")  # it has not ended
+                ctx.forget("broken")  # the step has not ended
             raise ValueError
 
         with pytest.raises(ValueError):
@@ -129,7 +129,7 @@ def test_a_step_without_a_stored_result_cannot_be_forgotten(hf: Holdfast, manual
 
 @pytest.mark.contract("L5", "L7")
 def test_a_stale_worker_forgets_nothing(hf: Holdfast, manual: Manual, clock: FakeClock, database: Database) -> None:
-    """It sleeps past its lease with the step done; the attempt that has the run now goes on with that step."""
+    """Its lease expires after the step; the attempt of another worker continues with the stored step."""
     done: list[int] = []
 
     @hf.job(name="work", max_attempts=3)
@@ -147,9 +147,9 @@ def test_a_stale_worker_forgets_nothing(hf: Holdfast, manual: Manual, clock: Fak
         return value
 
     run = work.submit()
-    [stale] = manual.worker("sleeper").claim()
+    [stale] = manual.worker("suspended").claim()
     with pytest.raises(LeaseLost):
-        manual.worker("sleeper").work(stale)
+        manual.worker("suspended").work(stale)
 
     assert (run.result(timeout=1), done) == (1, [1])
     assert "STEP_FORGOTTEN" not in [event.kind for event in run.timeline()]

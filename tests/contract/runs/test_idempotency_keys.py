@@ -105,7 +105,7 @@ def test_concurrent_submissions_of_one_idempotency_key_create_one_run(
 
 @pytest.mark.contract("S3")
 def test_a_submission_whose_reply_was_lost_can_be_repeated(hf: Holdfast, database: Database) -> None:
-    """The engine sends the same ids again after a broken connection: the run is there once."""
+    """After a broken connection the engine sends the same ids again, and each run is stored once."""
     from holdfast.runs.submit import submit_runs
 
     @hf.job(name="work", key="name")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def end(hf: Holdfast, manual: Manual, clock: FakeClock, how: str) -> str:
-    """A run that has ended that way."""
+    """Submit a run and end it with this state; return its id."""
 
     @hf.job(name=how, max_attempts=1)
     def work() -> str:

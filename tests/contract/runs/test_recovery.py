@@ -26,7 +26,7 @@ def job(hf: Holdfast, **options: Any) -> Any:
 
 
 def lose_a_worker(hf: Holdfast, manual: Manual, clock: FakeClock) -> None:
-    """A worker claims and is never heard of again."""
+    """Let a worker claim a run and disappear; then recover its lease."""
     assert manual.worker("lost").claim()
     clock.advance(hf.settings.lease + timedelta(seconds=1))
     manual.orchestrate()
@@ -39,7 +39,7 @@ def test_an_expired_lease_makes_the_run_ready_again_with_a_diagnostic(
     run = job(hf).submit()
     manual.worker("lost").claim()
     clock.advance(hf.settings.lease)
-    assert manual.orchestrate() == 0, "a lease is good until its very end"
+    assert manual.orchestrate() == 0, "a lease must not be recovered before it has expired"
     clock.advance(timedelta(microseconds=1))
     assert manual.orchestrate() == 1
 
@@ -55,7 +55,7 @@ def test_an_expired_lease_makes_the_run_ready_again_with_a_diagnostic(
 
 
 @pytest.mark.contract("L6")
-def test_a_taken_over_run_keeps_its_turn_at_its_key(hf: Holdfast, manual: Manual, clock: FakeClock) -> None:
+def test_a_taken_over_run_keeps_its_key(hf: Holdfast, manual: Manual, clock: FakeClock) -> None:
     work = job(hf, key="number")
     first, second = work.submit(1), work.submit(1)
     lose_a_worker(hf, manual, clock)
@@ -92,7 +92,7 @@ def test_on_crash_retry_counts_as_a_failed_attempt(hf: Holdfast, manual: Manual,
 def test_a_run_past_its_timeout_is_retried_and_fails_after_its_last_attempt(
     hf: Holdfast, manual: Manual, clock: FakeClock
 ) -> None:
-    """The watchdog: two hours from the start, then another attempt, five in all."""
+    """Each of five attempts times out two hours after its start."""
     options = {"timeout": timedelta(hours=2), "on_timeout": "retry", "on_crash": "retry", "max_attempts": 5}
     run = job(hf, **options, retry=Retry(delay=timedelta(0))).submit()
     for number in range(1, 6):
@@ -172,7 +172,7 @@ def test_any_orchestrator_times_out_a_run_whose_lease_lasted_to_its_deadline(
     [claim] = worker.claim()
     for _ in range(11):
         clock.advance(10)
-        worker.renew(claim)  # the last one reaches beyond the deadline
+        worker.renew(claim)  # the last renewal reaches beyond the deadline
     clock.advance(hf.settings.kill_grace + 2 * hf.settings.lease)
     manual.orchestrate()
 
@@ -193,7 +193,7 @@ OUTAGE = timedelta(hours=1)
 def test_a_worker_lost_before_the_deadline_counts_as_crashed_even_if_noticed_late(
     hf: Holdfast, manual: Manual, clock: FakeClock, on_crash: str, state: str, attempt: int
 ) -> None:
-    """The machine was off for longer than the run's timeout: that is no fault of the run."""
+    """The machine was off for longer than the timeout of the run, which must not count as a timeout."""
     run = job(hf, timeout=60, on_crash=on_crash, max_attempts=2).submit()
     manual.worker("lost").claim()
     clock.advance(OUTAGE)
@@ -222,7 +222,7 @@ def test_a_lease_that_ended_before_the_deadline_is_no_timeout(
 
 @pytest.mark.contract("L6", "L7")
 def test_an_expired_lease_is_marked_first_and_recovered_by_a_later_check(url: str, database: Database) -> None:
-    """No process has to live as long as a lease: each of these takes one look and is gone."""
+    """No process needs to live as long as a lease: each of these checks once and ends."""
     clock = FakeClock()
     with Holdfast(url, clock=clock) as hf:
         run = job(hf).submit()
@@ -243,7 +243,7 @@ def test_an_expired_lease_is_marked_first_and_recovered_by_a_later_check(url: st
 def test_a_worker_that_renews_a_lease_marked_as_expired_keeps_it(
     hf: Holdfast, manual: Manual, clock: FakeClock, database: Database
 ) -> None:
-    """It could not write for a long time: renewing clears the mark, so it has not lost its run."""
+    """The worker could not write for a long time; its renewal clears the mark, so it keeps its run."""
     run = job(hf, timeout=None).submit()
     worker, wait = manual.worker(), hf.settings.takeover_wait
     [claim] = worker.claim()
@@ -292,7 +292,7 @@ def test_the_timeout_counts_from_the_start_of_each_attempt(hf: Holdfast, manual:
         [claim] = worker.claim()
         assert (claim.lease.claim, claim.lease.deadline_at) == (number, clock.now() + timedelta(seconds=120))
         assert run.refresh().snapshot.deadline_at == clock.now() + timedelta(seconds=120)
-        clock.advance(100)  # of its window, of which the next attempt must not feel anything
+        clock.advance(100)  # most of the timeout of this attempt; the next one has its full timeout
         if end is not None:
             worker.finish(claim, end)
     assert run.refresh().state == "running"
@@ -302,7 +302,7 @@ def test_the_timeout_counts_from_the_start_of_each_attempt(hf: Holdfast, manual:
 
 
 @pytest.mark.contract("Q15")
-@pytest.mark.parametrize("place", ["ready", "delayed", "turn", "needs", "retry"])
+@pytest.mark.parametrize("place", ["ready", "delayed", "key", "dependency", "retry"])
 def test_a_run_that_has_not_started_is_cancelled_at_once_and_never_runs(
     hf: Holdfast, manual: Manual, clock: FakeClock, database: Database, place: str
 ) -> None:
@@ -319,10 +319,10 @@ def test_a_run_that_has_not_started_is_cancelled_at_once_and_never_runs(
             run = work.submit("k", "x")
         case "delayed":
             run = work.using(delay=60).submit("k", "x")
-        case "turn":
+        case "key":
             work.submit("k", "first")
             run = work.submit("k", "x")
-        case "needs":
+        case "dependency":
             run = work.using(depends_on=[work.submit("other", "first")]).submit("k", "x")
         case _:
             run = work.submit("k", "fails")

@@ -32,25 +32,25 @@ def submitted(job: Any, count: int) -> list[Run[int]]:
 
 
 @pytest.fixture
-def said(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any]]:
-    """Every statement from now on, with the ids that it is about."""
-    said: list[tuple[str, Any]] = []
+def statements(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any]]:
+    """Records every statement from now on, with its ids."""
+    statements: list[tuple[str, Any]] = []
     execute = Transaction._execute
 
     def noted(tx: Transaction, name: str, values: Any) -> Any:
-        said.append((name, values.get("ids")))
+        statements.append((name, values.get("ids")))
         return execute(tx, name, values)
 
     monkeypatch.setattr(Transaction, "_execute", noted)
-    return said
+    return statements
 
 
-def looked_at(said: list[tuple[str, Any]], runs: list[Run[int]], *, times: int) -> Callable[[], bool]:
-    """Whether the shared look has been about each of these runs so often."""
+def queried(statements: list[tuple[str, Any]], runs: list[Run[int]], *, times: int) -> Callable[[], bool]:
+    """A condition: the shared query has covered each of these runs at least this many times."""
 
     def check() -> bool:
-        looks = Counter(run_id for name, ids in list(said) if name == "find_open" for run_id in ids)
-        return all(looks[run.id] >= times for run in runs)
+        queries = Counter(run_id for name, ids in list(statements) if name == "find_open" for run_id in ids)
+        return all(queries[run.id] >= times for run in runs)
 
     return check
 
@@ -69,26 +69,30 @@ async def ended(tasks: list[asyncio.Task[int]]) -> None:
 
 
 @pytest.mark.contract("S3")
-def test_many_result_waiters_occupy_no_application_threads(hf: Holdfast, job: Any, said: list[tuple[str, Any]]) -> None:
+def test_many_result_waiters_occupy_no_application_threads(
+    hf: Holdfast, job: Any, statements: list[tuple[str, Any]]
+) -> None:
     runs = submitted(job, MANY)
 
-    async def scene() -> None:
+    async def scenario() -> None:
         before = threading.active_count()
         waiting = [asyncio.create_task(run.aresult()) for run in runs]
-        await until(looked_at(said, runs, times=1))
-        assert threading.active_count() <= before + 2, "the waiter, and the thread that closes idle connections"
+        await until(queried(statements, runs, times=1))
+        assert threading.active_count() <= before + 2, (
+            "the only new threads are the waiter and the one that closes idle connections"
+        )
         assert await asyncio.wait_for(asyncio.to_thread(lambda: "at once"), 60) == "at once"
         assert not any(task.done() for task in waiting)
         await ended(waiting)
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 @pytest.mark.contract("S3")
 def test_cancelled_result_waits_leave_nothing_behind(hf: Holdfast, job: Any, database: Database) -> None:
     [run] = submitted(job, 1)
 
-    async def scene() -> str:
+    async def scenario() -> str:
         for _ in range(40):  # more than asyncio's default executor has threads
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(run.aresult(), 0.01)
@@ -105,43 +109,43 @@ def test_cancelled_result_waits_leave_nothing_behind(hf: Holdfast, job: Any, dat
         finally:
             await engine.dispose()
 
-    assert asyncio.run(scene()) in ("queued", "no async driver here")
+    assert asyncio.run(scenario()) in ("queued", "no async driver here")
 
 
 @pytest.mark.contract("S3")
 def test_many_async_waiters_share_their_statements(
-    hf: Holdfast, manual: Manual, job: Any, said: list[tuple[str, Any]]
+    hf: Holdfast, manual: Manual, job: Any, statements: list[tuple[str, Any]]
 ) -> None:
     runs = submitted(job, MANY)
 
-    async def scene() -> list[int]:
-        said.clear()
+    async def scenario() -> list[int]:
+        statements.clear()
         waiting = [asyncio.create_task(run.aresult(timeout=600)) for run in runs]
-        await until(looked_at(said, runs, times=10))
-        assert {name for name, _ in said} == {"find_open"}
-        assert len(said) <= 40, "each look is about all of them"
+        await until(queried(statements, runs, times=10))
+        assert {name for name, _ in statements} == {"find_open"}
+        assert len(statements) <= 40, "each query must cover all runs"
         await asyncio.to_thread(manual.run_all)
         return await asyncio.wait_for(asyncio.gather(*waiting), 60)
 
-    assert asyncio.run(scene()) == list(range(MANY))
+    assert asyncio.run(scenario()) == list(range(MANY))
 
 
 @pytest.mark.contract("S3")
 def test_many_sync_waiters_share_their_queries(
-    hf: Holdfast, manual: Manual, job: Any, said: list[tuple[str, Any]]
+    hf: Holdfast, manual: Manual, job: Any, statements: list[tuple[str, Any]]
 ) -> None:
     runs = submitted(job, 50)
     results: dict[str, int] = {}
-    said.clear()
+    statements.clear()
     threads = [
         threading.Thread(target=lambda run=run: results.update({run.id: run.result(timeout=600)}), daemon=True)
         for run in runs
     ]
     for thread in threads:
         thread.start()
-    wait_for(looked_at(said, runs, times=10), what="ten looks at each run")
-    own = [name for name, _ in list(said) if name != "find_open"]
-    assert len(own) <= 2 * len(runs), "a caller looks twice by itself, then the waiter looks for all"
+    wait_for(queried(statements, runs, times=10), what="ten queries at each run")
+    own = [name for name, _ in list(statements) if name != "find_open"]
+    assert len(own) <= 2 * len(runs), "a caller queries twice by itself, then the waiter queries for all"
     manual.run_all()
     for thread in threads:
         thread.join(60)
@@ -155,15 +159,15 @@ def test_an_outcome_written_by_another_process_is_found(hf: Holdfast, job: Any, 
     waiting = threading.Thread(target=lambda: found.append(runs[0].result(timeout=600)), daemon=True)
     waiting.start()
 
-    async def scene() -> list[int]:
+    async def scenario() -> list[int]:
         awaited = [asyncio.create_task(run.aresult(timeout=600)) for run in runs]
         await until(lambda: len(hf.waiter._watches) == 3)
-        with Holdfast(url, clock=hf.clock) as other:  # its commits ring nothing here
+        with Holdfast(url, clock=hf.clock) as other:  # its commits send no notification to `hf`
             other.job(name="work")(lambda number: number)
             await asyncio.to_thread(Manual(other).run_all)
         return await asyncio.wait_for(asyncio.gather(*awaited), 60)
 
-    assert asyncio.run(scene()) == [0, 1, 2]
+    assert asyncio.run(scenario()) == [0, 1, 2]
     waiting.join(60)
     assert found == [0]
 
@@ -176,9 +180,9 @@ def test_aresult_behaves_like_result(hf: Holdfast, manual: Manual, job: Any, dat
     manual.run_all()
     [late] = submitted(job, 1)
     for timeout in (0, -1, 0.01):
-        with pytest.raises(ResultTimeout) as told:
+        with pytest.raises(ResultTimeout) as late_error:
             asyncio.run(late.aresult(timeout))
-        assert f"run {late.id} is still queued after" in str(told.value)
+        assert f"run {late.id} is still queued after" in str(late_error.value)
     with pytest.raises(ResultTimeout, match=r"is still queued after 0:00:00$"):
         late.result(0)
     assert asyncio.run(done.aresult(0)) == done.result(0) == 1

@@ -89,7 +89,7 @@ def test_jitter_spreads_the_retry_delay(hf: Holdfast, manual: Manual, clock: Fak
 
 @pytest.mark.contract("X4")
 def test_try_again_sets_the_delay_and_counts_as_an_attempt(hf: Holdfast, manual: Manual, clock: FakeClock) -> None:
-    """An HTTP 429 passes its Retry-After on; TryAgain retries even where the policy would not."""
+    """For example the Retry-After of an HTTP 429; TryAgain retries even if the policy would not retry the error."""
 
     @hf.job(name="work", max_attempts=3, retry=Retry(on=(KeyError,), delay=timedelta(seconds=1)))
     def work(ctx: Context) -> str:
@@ -143,7 +143,7 @@ def test_a_snoozed_run_uses_up_no_attempt(hf: Holdfast, manual: Manual, clock: F
 
 
 def test_the_run_of_a_slot_cannot_be_snoozed(hf: Holdfast, manual: Manual) -> None:
-    """It has one start, whatever it says."""
+    """The run of a slot may start only once."""
 
     @hf.schedule(every=timedelta(days=1), name="call")
     def call() -> None:
@@ -176,7 +176,7 @@ def test_a_job_can_give_up_with_its_own_failure_type(hf: Holdfast, manual: Manua
 
 
 @pytest.mark.parametrize("failure_type", ["", "encrypted", "A" * 61, "A B", None, "TIMED_OUT", "SKIPPED"])
-def test_a_failure_type_is_a_valid_name_that_the_engine_does_not_use(failure_type: str) -> None:
+def test_an_invalid_or_reserved_failure_type_is_refused(failure_type: str) -> None:
     with pytest.raises(InvalidPolicy, match="failure_type"):
         GiveUp("no", failure_type=failure_type)
 

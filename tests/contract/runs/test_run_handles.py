@@ -65,7 +65,7 @@ def test_a_pipeline_a_build_and_a_schedule_are_identified_by_name_or_object(
 @pytest.mark.contract("S4")
 @pytest.mark.parametrize("wrong", [7, None, object(), b"01", "a\x00b", ""])
 def test_an_invalid_run_reference_is_refused_everywhere(hf: Holdfast, wrong: Any) -> None:
-    asked: list[Any] = [
+    calls: list[Any] = [
         lambda: hf.get(wrong),
         lambda: hf.again(wrong),
         lambda: hf.why(wrong),
@@ -85,7 +85,7 @@ def test_an_invalid_run_reference_is_refused_everywhere(hf: Holdfast, wrong: Any
         lambda: hf.schedules.resume(wrong),
         lambda: hf.submit(wrong),
     ]
-    for ask in asked:
+    for ask in calls:
         with pytest.raises(InvalidArguments, match="not "):
             ask()
 

@@ -32,7 +32,7 @@ def job_of(hf: Holdfast) -> Any:
 @pytest.mark.contract("P9", "S3")
 @pytest.mark.parametrize("url", ["sqlite"], indirect=True)
 def test_ids_are_in_the_order_of_commits_across_threads_and_processes(url: str, database: Database) -> None:
-    """Who submits is written down in the same transaction, in a table that numbers its rows."""
+    """Each submission writes a numbered audit event in the same transaction, which shows the order of commits."""
     go, ready = os.pipe(), os.pipe()
     children = []
     for _ in range(PROCESSES):
@@ -83,7 +83,7 @@ def test_a_process_with_a_slow_clock_still_assigns_later_ids(url: str, clock: Fa
 
 
 @pytest.mark.contract("P9")
-def test_a_run_written_with_a_wrong_clock_does_not_spoil_later_ids(url: str, clock: FakeClock) -> None:
+def test_a_run_submitted_with_a_wrong_clock_does_not_disturb_later_ids(url: str, clock: FakeClock) -> None:
     wrong = FakeClock(clock.now() + timedelta(days=400))
     with Holdfast(url, clock=wrong, ids=Ids(1)) as one, Holdfast(url, clock=clock, ids=Ids(2)) as other:
         job_of(one).submit()
@@ -120,7 +120,7 @@ def test_a_run_of_a_callers_transaction_has_a_later_id_than_the_runs_it_can_see(
 
 @pytest.fixture(params=["before", "after"])
 def cut_off(request: pytest.FixtureRequest, hf: Holdfast, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[None]]:
-    """Break the connection at the next commit, before the database has it or after; who asks can't tell which."""
+    """Break the connection at the next commit, before or after the database commits; the caller can't tell which."""
     done: list[None] = []
 
     def arrange() -> list[None]:
@@ -168,7 +168,7 @@ def test_a_submission_whose_reply_was_lost_keeps_its_id_and_its_time(
 def test_a_repeated_transaction_assigns_new_ids(
     hf: Holdfast, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing was written, and others may have been first meanwhile: the next transaction makes the order."""
+    """Nothing was written, and other runs may have been committed meanwhile, so the repetition needs later ids."""
     from holdfast.store.dialects.base import Conflict
 
     work = job_of(hf)

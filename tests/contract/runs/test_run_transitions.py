@@ -1,7 +1,7 @@
 """Every transition of a run by every role: other roles are refused or change nothing.
 
-The table says where each verb of each role takes a run from each place; a pair that is not in it must leave the run
-exactly as it stood.
+ALLOWED has the place to which each verb of a role moves a run from each place; every other pair must leave the run
+unchanged.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from holdfast.values.runs import Step
 HOLDER, STRANGER = "holder", "stranger"
 
 
-class Scene:
-    """One run in one place, and what each role may try on it."""
+class Scenario:
+    """One run in one place, with what the verbs need."""
 
     def __init__(self, hf: Holdfast, clock: FakeClock) -> None:
         self.hf, self.clock, self.manual = hf, clock, Manual(hf)
@@ -52,7 +52,7 @@ class Scene:
         return self.submission
 
     def lease(self) -> Lease:
-        """The run's lease; where there is none, one made up by someone who read too much of the database."""
+        """The run's lease, or a forged one if it has none."""
         if self.claim is not None:
             return self.claim.lease
         now = self.clock.now()
@@ -60,48 +60,48 @@ class Scene:
         return Lease(entry=entry, holder=HOLDER, started_at=now, expires_at=now, deadline_at=None)
 
 
-# Where a run may stand
+# The places of a run
 
 
-def waiting_for_its_time(scene: Scene) -> str:
-    return scene.submit(delay=100)
+def waiting_for_its_time(scenario: Scenario) -> str:
+    return scenario.submit(delay=100)
 
 
-def waiting_for_a_dependency(scene: Scene) -> str:
-    return scene.submit(depends_on=[scene.needed])
+def waiting_for_a_dependency(scenario: Scenario) -> str:
+    return scenario.submit(depends_on=[scenario.needed])
 
 
-def waiting_for_its_turn(scene: Scene) -> str:
-    scene.job.using(key=lambda: "k").submit()
-    return scene.submit(key=lambda: "k")
+def waiting_for_its_turn(scenario: Scenario) -> str:
+    scenario.job.using(key=lambda: "k").submit()
+    return scenario.submit(key=lambda: "k")
 
 
-def waiting_and_due(scene: Scene) -> str:
-    run = scene.submit(delay=10)
-    scene.clock.advance(11)
+def waiting_and_due(scenario: Scenario) -> str:
+    run = scenario.submit(delay=10)
+    scenario.clock.advance(11)
     return run
 
 
-def is_ready(scene: Scene) -> str:
-    return scene.submit(priority=9)
+def is_ready(scenario: Scenario) -> str:
+    return scenario.submit(priority=9)
 
 
-def running(scene: Scene) -> str:
-    run = scene.submit(priority=9)
-    [scene.claim] = scene.manual.worker(HOLDER).claim()
+def running(scenario: Scenario) -> str:
+    run = scenario.submit(priority=9)
+    [scenario.claim] = scenario.manual.worker(HOLDER).claim()
     return run
 
 
-def running_and_expired(scene: Scene) -> str:
-    run = running(scene)
-    scene.clock.advance(2 * scene.hf.settings.lease)
+def running_and_expired(scenario: Scenario) -> str:
+    run = running(scenario)
+    scenario.clock.advance(2 * scenario.hf.settings.lease)
     return run
 
 
-def ended(scene: Scene) -> str:
-    run = running(scene)
-    assert scene.claim is not None
-    scene.manual.worker(HOLDER).finish(scene.claim)
+def ended(scenario: Scenario) -> str:
+    run = running(scenario)
+    assert scenario.claim is not None
+    scenario.manual.worker(HOLDER).finish(scenario.claim)
     return run
 
 
@@ -117,88 +117,88 @@ PLACES = [
 ]
 
 
-# What each role may try
+# The verbs of each role
 
 
-def submitter_submits_it_again(scene: Scene) -> None:
-    scene.hf.do(lambda tx: submit_runs(tx, [scene._submission]))
+def submitter_submits_it_again(scenario: Scenario) -> None:
+    scenario.hf.do(lambda tx: submit_runs(tx, [scenario._submission]))
 
 
-def operator_cancels(scene: Scene) -> None:
-    scene.hf.cancel(scene._submission.run_id)
+def operator_cancels(scenario: Scenario) -> None:
+    scenario.hf.cancel(scenario._submission.run_id)
 
 
-def orchestrator_promotes(scene: Scene) -> None:
-    scene.manual.promote()
+def orchestrator_promotes(scenario: Scenario) -> None:
+    scenario.manual.promote()
 
 
-def orchestrator_promotes_its_dependents(scene: Scene) -> None:
-    """Told that it has ended, true or not."""
-    scene.hf.do(lambda tx: promote.dependents(tx, [scene._submission.run_id, scene.needed], limit=10))
+def orchestrator_promotes_its_dependents(scenario: Scenario) -> None:
+    """Promote its dependents as if it had ended, even if it has not."""
+    scenario.hf.do(lambda tx: promote.dependents(tx, [scenario._submission.run_id, scenario.needed], limit=10))
 
 
-def orchestrator_recovers(scene: Scene) -> None:
-    scene.hf.do(lambda tx: recover.expired(tx, wait=timedelta(0), limit=10))
+def orchestrator_recovers(scenario: Scenario) -> None:
+    scenario.hf.do(lambda tx: recover.expired(tx, wait=timedelta(0), limit=10))
 
 
-def worker_claims(scene: Scene) -> None:
-    scene.manual.worker(STRANGER).claim(limit=9)
+def worker_claims(scenario: Scenario) -> None:
+    scenario.manual.worker(STRANGER).claim(limit=9)
 
 
-def worker_that_does_not_know_the_job_claims(scene: Scene) -> None:
-    assert scene.manual.worker(STRANGER, jobs=["other"]).claim(limit=9) == []
+def worker_that_does_not_know_the_job_claims(scenario: Scenario) -> None:
+    assert scenario.manual.worker(STRANGER, jobs=["other"]).claim(limit=9) == []
 
 
-def _finish(scene: Scene, outcome: Outcome, *, holder: str, lease: Lease) -> None:
-    scene.hf.do(lambda tx: finish_runs(tx, [(lease, outcome)], holder=holder))
+def _finish(scenario: Scenario, outcome: Outcome, *, holder: str, lease: Lease) -> None:
+    scenario.hf.do(lambda tx: finish_runs(tx, [(lease, outcome)], holder=holder))
 
 
-def holder_finishes(scene: Scene) -> None:
-    _finish(scene, Succeeded(), holder=HOLDER, lease=scene.lease())
+def holder_finishes(scenario: Scenario) -> None:
+    _finish(scenario, Succeeded(), holder=HOLDER, lease=scenario.lease())
 
 
-def holder_retries_later(scene: Scene) -> None:
-    _finish(scene, RetryLater("again", timedelta(seconds=50)), holder=HOLDER, lease=scene.lease())
+def holder_retries_later(scenario: Scenario) -> None:
+    _finish(scenario, RetryLater("again", timedelta(seconds=50)), holder=HOLDER, lease=scenario.lease())
 
 
-def holder_releases(scene: Scene) -> None:
-    _finish(scene, Release("it stops"), holder=HOLDER, lease=scene.lease())
+def holder_releases(scenario: Scenario) -> None:
+    _finish(scenario, Release("it stops"), holder=HOLDER, lease=scenario.lease())
 
 
-def stranger_finishes(scene: Scene) -> None:
-    _finish(scene, Succeeded(), holder=STRANGER, lease=scene.lease())
+def stranger_finishes(scenario: Scenario) -> None:
+    _finish(scenario, Succeeded(), holder=STRANGER, lease=scenario.lease())
 
 
-def stranger_releases(scene: Scene) -> None:
-    _finish(scene, Release("it stops"), holder=STRANGER, lease=scene.lease())
+def stranger_releases(scenario: Scenario) -> None:
+    _finish(scenario, Release("it stops"), holder=STRANGER, lease=scenario.lease())
 
 
-def stale_claim_finishes(scene: Scene) -> None:
-    lease = scene.lease()
+def stale_claim_finishes(scenario: Scenario) -> None:
+    lease = scenario.lease()
     stale = replace(lease, entry=lease.entry.changed(claim=lease.claim - 1))
-    _finish(scene, Succeeded(), holder=HOLDER, lease=stale)
+    _finish(scenario, Succeeded(), holder=HOLDER, lease=stale)
 
 
-def holder_renews(scene: Scene) -> None:
-    _renew(scene, HOLDER)
+def holder_renews(scenario: Scenario) -> None:
+    _renew(scenario, HOLDER)
 
 
-def stranger_renews(scene: Scene) -> None:
-    _renew(scene, STRANGER)
+def stranger_renews(scenario: Scenario) -> None:
+    _renew(scenario, STRANGER)
 
 
-def _renew(scene: Scene, holder: str) -> None:
-    settings = scene.hf.settings
-    scene.hf.do(
+def _renew(scenario: Scenario, holder: str) -> None:
+    settings = scenario.hf.settings
+    scenario.hf.do(
         lambda tx: renew_leases(
-            tx, [scene.lease()], holder=holder, lease_for=2 * settings.lease, kill_grace=settings.kill_grace
+            tx, [scenario.lease()], holder=holder, lease_for=2 * settings.lease, kill_grace=settings.kill_grace
         )
     )
 
 
-def stranger_writes_a_step(scene: Scene) -> None:
-    lease = replace(scene.lease(), holder=STRANGER)
-    now = scene.clock.now()
+def stranger_writes_a_step(scenario: Scenario) -> None:
+    lease = replace(scenario.lease(), holder=STRANGER)
+    now = scenario.clock.now()
     step = Step(name="step", result="1", claim=lease.claim, attempts=1, started_at=now, finished_at=now)
 
     def write(tx: Any) -> None:
@@ -206,7 +206,7 @@ def stranger_writes_a_step(scene: Scene) -> None:
         steps.insert(tx, [(lease.run_id, step)])
 
     with pytest.raises(LeaseLost):
-        scene.hf.do(write)
+        scenario.hf.do(write)
 
 
 VERBS = [
@@ -228,8 +228,8 @@ VERBS = [
     stranger_writes_a_step,
 ]
 
-Place = Callable[[Scene], str]
-Verb = Callable[[Scene], None]
+Place = Callable[[Scenario], str]
+Verb = Callable[[Scenario], None]
 
 ALLOWED: dict[Verb, dict[Place, str]] = {
     operator_cancels: {
@@ -255,11 +255,11 @@ ALLOWED: dict[Verb, dict[Place, str]] = {
 @pytest.mark.parametrize("place", PLACES, ids=lambda place: place.__name__)
 @pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.__name__)
 def test_each_role_makes_only_its_own_run_transitions(verb: Verb, place: Place, hf: Holdfast, clock: FakeClock) -> None:
-    scene = Scene(hf, clock)
-    run = place(scene)
+    scenario = Scenario(hf, clock)
+    run = place(scenario)
     before = hf.snapshot(run)
 
-    verb(scene)
+    verb(scenario)
 
     after = hf.snapshot(run)
     if (expected := ALLOWED.get(verb, {}).get(place)) is not None:

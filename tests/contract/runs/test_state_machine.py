@@ -1,7 +1,7 @@
 """A state machine over the store: random orders of operations keep the invariants.
 
-Hypothesis looks for the shortest order that breaks an invariant. The model beside the database knows only what was
-promised: who was told what.
+Hypothesis looks for the shortest order that breaks an invariant. Next to the database, the test keeps a model of what
+callers were told.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ OUTCOMES = st.sampled_from(
 
 
 class Runs(RuleBasedStateMachine):
-    """The real store under one clock; `claims` are what workers believe to hold, stale ones included."""
+    """The real store with one clock; `claims` has the claims of all workers, including stale ones."""
 
     submitted = Bundle("submitted")
     claims = Bundle("claims")
@@ -95,14 +95,14 @@ class Runs(RuleBasedStateMachine):
         claimed = self.manual.worker(holder).claim(limit=limit)
         for one in claimed:
             run_id, claim = one.lease.run_id, one.lease.claim
-            assert claim == self.attempts.get(run_id, 0) + 1, "an attempt was used again"
+            assert claim == self.attempts.get(run_id, 0) + 1, "a claim number was used again"
             assert run_id not in self.cancelled, "a cancelled run was started"
             self.attempts[run_id] = claim
         return multiple(*claimed)
 
     @rule(target=claims, holder=HOLDERS, seconds=st.sampled_from([0, 1, 16]), outcome=OUTCOMES)
     def work(self, holder: str, seconds: float, outcome: Outcome) -> Any:
-        """Claim, take a while, finish; what was finished may be tried again, and must be refused."""
+        """Claim, let time pass, finish; a later rule may finish the claim again, which must be refused."""
         claimed = self.claim(holder, 1, promoted=True).values
         self.clock.advance(seconds)
         for one in claimed:
@@ -115,7 +115,7 @@ class Runs(RuleBasedStateMachine):
         try:
             self.manual.worker(claim.lease.holder).renew(claim)
         except LeaseLost:
-            assert not held, "a lease that was ours could not be renewed"
+            assert not held, "a held lease could not be renewed"
         else:
             assert held, "a stale attempt was renewed"
 
@@ -123,16 +123,16 @@ class Runs(RuleBasedStateMachine):
     def finish(self, claim: ClaimedRun, outcome: Outcome) -> None:
         held = self._held(claim)
         if isinstance(outcome, RetryLater) and claim.lease.entry.attempt >= claim.policy.max_attempts:
-            outcome = Failed("ERROR", "no")  # as a worker judges
+            outcome = Failed("ERROR", "no")  # as a worker decides
         try:
             self.manual.worker(claim.lease.holder).finish(claim, outcome)
         except LeaseLost:
-            assert not held, "a lease that was ours could not be finished"
+            assert not held, "a run with a held lease could not be finished"
         else:
             assert held, "a stale attempt was finished"
 
     @rule(claim=claims)
-    def cancel_what_was_claimed(self, claim: ClaimedRun) -> None:
+    def cancel_claimed(self, claim: ClaimedRun) -> None:
         self._cancel(claim.lease.run_id)
 
     @rule(run_id=submitted, really=st.integers(0, 2))
@@ -167,7 +167,7 @@ class Runs(RuleBasedStateMachine):
     @invariant()
     def everything_is_in_its_place(self) -> None:
         if hasattr(self, "hf"):
-            late = {"lease_outlived"}  # time passes here without an orchestrator
+            late = {"lease_outlived"}  # here time passes without an orchestrator
             assert [found for found in self.hf.verify() if found.problem not in late] == []
 
     @invariant()
@@ -175,9 +175,9 @@ class Runs(RuleBasedStateMachine):
         if not hasattr(self, "hf"):
             return
         for run in runs_of(self.hf):
-            told = (run.state, run.failure_type, run.error, run.result, run.finished_at, run.claim)
+            seen = (run.state, run.failure_type, run.error, run.result, run.finished_at, run.claim)
             if run.ended:
-                assert self.ended.setdefault(run.id, told) == told
+                assert self.ended.setdefault(run.id, seen) == seen
             assert run.attempt <= max(run.policy.max_attempts, 1), "tried more often than its policy allows"
             assert run.id not in self.cancelled or run.ended or run.place == "leases", "a cancelled run waits again"
 

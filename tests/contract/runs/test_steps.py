@@ -51,7 +51,7 @@ def test_a_failing_step_is_tried_twice_within_the_same_run(hf: Holdfast, manual:
 def test_the_start_of_a_step_is_recorded_once_even_if_the_step_is_retried(
     hf: Holdfast, manual: Manual, clock: FakeClock
 ) -> None:
-    """Also to someone who reads the events while the step is tried again."""
+    """Also for a reader of the events while the step is retried."""
     seen: list[list[str]] = []
 
     def flaky() -> None:
@@ -74,8 +74,8 @@ def test_the_start_of_a_step_is_recorded_once_even_if_the_step_is_retried(
         [*done, "STEP_STARTED", "STEP_RETRIED"],
         [*done, "STEP_STARTED", "STEP_RETRIED", "STEP_RETRIED"],
     ]
-    told = [event.kind for event in run.timeline()][2:]
-    assert told == [*seen[-1], "STEP_FINISHED", "RUN_SUCCEEDED"]
+    kinds = [event.kind for event in run.timeline()][2:]
+    assert kinds == [*seen[-1], "STEP_FINISHED", "RUN_SUCCEEDED"]
 
 
 @pytest.mark.contract("P6")
@@ -169,10 +169,10 @@ def test_a_finished_step_is_stored_and_not_executed_again(
 
 
 def _work_and_vanish(hf: Holdfast, manual: Manual, clock: FakeClock, how: str) -> None:
-    """Do a run's work up to its end, but never write the end."""
+    """Execute a run without storing its outcome; then release it or let its lease expire."""
     from holdfast.runs.outcomes import Release
 
-    worker = manual.worker("doomed")
+    worker = manual.worker("lost")
     [claim] = worker.claim()
     finish = worker.finish
     worker.finish = lambda claimed, outcome=None: None  # type: ignore[method-assign]
@@ -233,7 +233,9 @@ def test_a_step_result_that_cannot_be_stored_fails_the_run(hf: Holdfast, manual:
     run = work.submit()
     manual.run_all()
 
-    assert (run.refresh().state, run.snapshot.failure_type) == ("failed", "RESULT_NOT_STORABLE"), "not tried again"
+    assert (run.refresh().state, run.snapshot.failure_type) == ("failed", "RESULT_NOT_STORABLE"), (
+        "the run must not be retried"
+    )
     assert run.snapshot.attempt == 1
     assert run.snapshot.error == (
         "the result of step 'one' would change when stored as JSON: it is of type tuple and would come back "

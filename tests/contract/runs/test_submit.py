@@ -185,13 +185,13 @@ def test_async_callers_submit_and_await_results(hf: Holdfast, manual: Manual) ->
     def double(number: int) -> int:
         return 2 * number
 
-    async def scene() -> list[int]:
+    async def scenario() -> list[int]:
         runs = [await double.asubmit(1), *await asyncio.gather(*(double.asubmit(n) for n in range(2, 30)))]
         runs += await double.asubmit_many([{"number": 30}, {"number": 31}])
         manual.run_all()
         return [await run.aresult(timeout=1) for run in runs]
 
-    assert asyncio.run(scene()) == [2 * n for n in range(1, 32)]
+    assert asyncio.run(scenario()) == [2 * n for n in range(1, 32)]
 
 
 @pytest.mark.contract("P1")

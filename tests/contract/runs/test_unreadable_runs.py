@@ -104,7 +104,7 @@ def test_an_unreadable_build_request_fails_only_its_own_run(hf: Holdfast, manual
     app = App(hf)
     with contextlib.closing(database.connect()) as connection:
         database.begin(connection)
-        damaged, sound = (app.ask(f"doc-{number}", connection=connection) for number in range(2))
+        damaged, sound = (app.submit(f"doc-{number}", connection=connection) for number in range(2))
         connection.execute("commit")
     database.run(f"update holdfast_build_requests set submission = '{{broken' where run_id = '{damaged.id}'")
     manual.run_all()

@@ -29,7 +29,7 @@ def test_a_changed_expression_is_stored_and_older_code_does_not_change_it_back(
 
 @pytest.mark.contract("J5")
 def test_a_changed_expression_applies_from_then_on(url: str, hf: Holdfast, manual: Manual, clock: FakeClock) -> None:
-    """What was due before is due by the expression of then; no slot that no one ever waited for is run or missed."""
+    """Slots before the change follow the old expression; the new expression creates no slots in the past."""
     scheduled(hf, manual, "0 3 * * *", catch_up="latest")
     clock.advance(3 * HOUR)
     manual.run_all()
@@ -41,7 +41,7 @@ def test_a_changed_expression_applies_from_then_on(url: str, hf: Holdfast, manua
     assert slot_lines(hf) == ["03:00 ran", "06:00 queued"]
     clock.advance(DAY)
     with OtherProcess(url, clock, seed=8, when="0 9 * * *", catch_up="latest") as newest:
-        assert newest.keep(clock.now()) == 1, "due by the expression before, while no one was there"
+        assert newest.keep(clock.now()) == 1, "a slot of the previous expression came due while no process ran"
     assert slot_lines(hf) == ["03:00 ran", "06:00 queued", "06:00 queued"]
 
 
@@ -52,7 +52,7 @@ def test_older_code_takes_over_when_the_newer_is_gone(url: str, hf: Holdfast, ma
         newer.keep(clock.now())
     clock.advance(HOUR)
 
-    assert manual.schedule() == 1, "no one has looked after the half hour, so the newer code is gone"
+    assert manual.schedule() == 1, "no process has evaluated the slot at 00:30, so the newer code is gone"
     assert slot_lines(hf) == ["01:00 queued"]
 
 

@@ -32,8 +32,8 @@ def test_a_clock_that_jumps_forward_leaves_no_slot_without_an_outcome(
     ("jump", "claimed"),
     [
         (timedelta(seconds=20), ["00:30", "00:45", "01:00", "01:15", "01:30"]),
-        (HOUR, ["01:30"]),  # all before were decided while the clock was ahead
-        (400 * DAY, ["00:30", "00:45", "01:00", "01:15", "01:30"]),  # those were only summed up
+        (HOUR, ["01:30"]),  # earlier slots were decided while the clock was ahead
+        (400 * DAY, ["00:30", "00:45", "01:00", "01:15", "01:30"]),  # earlier slots were only summarised in an event
     ],
 )
 def test_a_clock_that_is_set_back_duplicates_no_slot_and_stops_no_schedule(
@@ -62,7 +62,7 @@ def test_a_clock_that_is_set_back_duplicates_no_slot_and_stops_no_schedule(
 def test_a_process_whose_clock_was_far_ahead_continues_in_the_present(
     hf: Holdfast, manual: Manual, clock: FakeClock, ingest: Any
 ) -> None:
-    """What it keeps in memory, when to look next, is set back with the clock."""
+    """The next time to evaluate, which it keeps in memory, is set back with the clock."""
     table = Scheduler(hf.store, hf.scheduled, holder="manual")
     clock.jump(400 * DAY)
     table.keep(clock.now())

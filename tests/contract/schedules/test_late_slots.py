@@ -1,4 +1,4 @@
-"""Late slots, after a pause or an absence, run or not as the policy of their schedule says."""
+"""Late slots, after a pause or downtime, run or don't run as the policy of their schedule says."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_slots_during_a_pause_are_late_slots(
 
 
 @pytest.mark.contract("J10")
-def test_after_a_year_of_absence_the_work_is_bounded_and_missed_slots_are_recorded(
+def test_after_a_year_of_downtime_the_work_is_bounded_and_missed_slots_are_recorded(
     hf: Holdfast, manual: Manual, clock: FakeClock, database: Database
 ) -> None:
     scheduled(hf, manual, "* * * * *", catch_up="latest")

@@ -113,7 +113,7 @@ def test_a_process_without_the_code_can_trigger_the_same_run(
 def test_a_process_without_a_worker_stores_its_schedules_and_claims_no_slot(
     hf: Holdfast, manual: Manual, clock: FakeClock, database: Database
 ) -> None:
-    """A web process may name a schedule of its code before any worker has started; time alone moves nothing there."""
+    """A web process may use a schedule before any worker has started, but it never claims a slot."""
     hf.schedule("*/15 * * * *", name="ingest")(lambda: None)
     hf.schedules.pause("ingest", note="not yet")
     hf.schedules.resume("ingest")
@@ -135,7 +135,7 @@ def test_a_slot_is_triggered_only_if_a_live_worker_would_run_it_and_names_that_w
         with pytest.raises(NoWorker, match="no live worker serves queue slow") as refused:
             hf.schedules.trigger("ingest", scheduled_for=START)
         assert refused.value.code == "no_worker"
-    assert database.count("slots") == database.count("runs") == 0, "nothing has changed"
+    assert database.count("slots") == database.count("runs") == 0, "a refused trigger must write nothing"
 
     manual.worker("slow", queues=["slow"]).register(live_for=hour)
     hf.schedules.trigger("ingest", scheduled_for=START)
@@ -163,7 +163,7 @@ def claimants(database: Database) -> list[str]:
 @pytest.mark.parametrize(
     "bad",
     [
-        datetime(2026, 1, 1),  # noqa: DTZ001 - that is what is wrong with it
+        datetime(2026, 1, 1),  # noqa: DTZ001 - the missing time zone is the error
         "2026-01-01",
         None,
         datetime(1969, 12, 31, tzinfo=UTC),

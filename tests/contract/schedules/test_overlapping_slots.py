@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.contract("J7")
-def test_a_slot_is_skipped_while_an_earlier_run_has_not_ended_and_says_why(
+def test_a_slot_is_skipped_with_a_reason_while_an_earlier_run_has_not_ended(
     hf: Holdfast, manual: Manual, clock: FakeClock
 ) -> None:
     scheduled(hf, manual, timeout=2 * HOUR)
@@ -37,7 +37,7 @@ def test_a_slot_is_skipped_while_an_earlier_run_has_not_ended_and_says_why(
 
 
 def keep(worker: Any, claim: Any, clock: FakeClock, for_: timedelta) -> None:
-    """Time goes by, and the worker says that it lives."""
+    """Let time pass while the worker keeps renewing its lease."""
     step = timedelta(seconds=5)
     for _ in range(int(for_ / step)):
         clock.advance(step)
@@ -95,10 +95,10 @@ def test_a_slot_may_cancel_the_previous_run_and_starts_after_it_has_stopped(
     manual.schedule()
     assert worker.renew(first).cancelled
     manual.promote()
-    assert worker.claim() == [], "the run before has not stopped yet"
+    assert worker.claim() == [], "the previous run has not stopped yet"
 
     clock.advance(QUARTER)
-    manual.schedule()  # the run of 00:30 has not even started
+    manual.schedule()  # the run of 00:30 has not started yet
     worker.finish(first, Failed("ERROR", "stopped"))
     manual.run_all()
 
@@ -136,7 +136,7 @@ def test_a_manually_submitted_run_does_not_overlap_either(
 
 
 @pytest.mark.contract("J3", "S4")
-def test_a_slot_whose_queue_is_full_is_skipped_and_says_so(
+def test_a_slot_whose_queue_is_full_is_skipped_with_a_reason(
     hf: Holdfast, manual: Manual, clock: FakeClock, database: Database
 ) -> None:
     hf.queues.limit("slow", max_queued=1)
@@ -167,12 +167,12 @@ def test_after_the_timeout_of_a_run_on_a_lost_worker_the_next_slot_runs(
     clock.advance(QUARTER)
     manual.orchestrate()
     [claim] = manual.worker("gone").claim()
-    assert claim.policy.timeout == timedelta(seconds=600), "twice the expected maximum"
+    assert claim.policy.timeout == timedelta(seconds=600), "the timeout must be twice the expected runtime"
 
     clock.advance(QUARTER)
-    assert manual.schedule() == 1, "a run that is over its time keeps no slot from being claimed"
+    assert manual.schedule() == 1, "a run past its timeout must not prevent the next slot from being claimed"
     assert slot_lines(hf) == ["00:15 running", "00:30 queued"]
-    assert manual.worker().claim() == [], "but its turn comes only when the other has ended"
+    assert manual.worker().claim() == [], "the run of that slot must wait until the other has ended"
     manual.run_all()
 
     assert slot_lines(hf) == ["00:15 skipped_timeout", "00:30 ran"]
@@ -183,7 +183,7 @@ def test_after_the_timeout_of_a_run_on_a_lost_worker_the_next_slot_runs(
 def test_a_run_past_its_timeout_on_a_live_worker_is_never_overlapped(
     hf: Holdfast, manual: Manual, clock: FakeClock
 ) -> None:
-    """Its worker stops it at its deadline; until its lease is over, no one else may begin."""
+    """Its worker stops it at its deadline; the next run must not start before its lease has expired."""
     scheduled(hf, manual, timeout=880)
     clock.advance(QUARTER)
     manual.orchestrate()

@@ -22,7 +22,7 @@ from holdfast.schedules import triggers
 from holdfast.support.ids import Ids
 from holdfast.testing import FakeClock, Manual
 
-START = datetime(2026, 3, 29, 0, 30, tzinfo=UTC)  # the night on which Berlin's clocks go forward
+START = datetime(2026, 3, 29, 0, 30, tzinfo=UTC)  # the night in which the clocks go forward in Berlin
 
 moves = st.one_of(
     st.tuples(st.just("advance"), st.integers(1, 5400)),
@@ -45,7 +45,7 @@ terms = st.fixed_dictionaries(
 
 
 class World:
-    """One schedule, two processes that keep it, and one worker."""
+    """One schedule, two schedulers and one worker."""
 
     def __init__(self, folder: Path, when: str, options: dict[str, Any]) -> None:
         self.clock = FakeClock(START)
@@ -95,14 +95,14 @@ class World:
 
     def check(self) -> None:
         running = runs_of(self.hf, state="running")
-        assert len(running) <= self.schedule.max_instances, "two runs of the job overlap"
+        assert len(running) <= self.schedule.max_instances, "more runs overlap than max_instances allows"
         slots = self.hf.schedules.slots("ingest", last=5000, next=0)
         claimed = Counter(slot.run_id for slot in slots if slot.run_id is not None)
         assert set(claimed.values()) <= {1}
         assert set(claimed) == {run.id for run in runs_of(self.hf)}
 
     def end(self) -> None:
-        """Go on for a while, as the world does, and see that nothing was passed over."""
+        """Let time pass, then check that every due slot was decided."""
         self.do("resume", 0)
         for _ in range(3):
             self.clock.advance(2000)
@@ -113,7 +113,7 @@ class World:
         decided = {slot.scheduled_for for slot in self.hf.schedules.slots("ingest", last=5000, next=0)}
         due, more = triggers.between(self.schedule.trigger, START, self.clock.now(), most=5000)
         assert not more
-        assert set(due) <= decided, f"passed over: {sorted(set(due) - decided)}"
+        assert set(due) <= decided, f"not decided: {sorted(set(due) - decided)}"
         assert self.hf.verify() == []
 
 

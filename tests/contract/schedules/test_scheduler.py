@@ -64,7 +64,7 @@ def test_many_schedules_due_at_once_are_processed_in_batches(hf: Holdfast, clock
 
 @pytest.mark.contract("J3", "J5")
 def test_a_worker_wakes_for_each_slot_and_not_only_at_its_poll_interval(url: str) -> None:
-    """The slots are a second apart; the tick is longer than this test has patience."""
+    """The slots are a second apart; the poll interval is longer than this test waits."""
     enough = threading.Event()
     slots: list[datetime] = []
     with Holdfast(url, poll_interval=100, lease=300) as engine:

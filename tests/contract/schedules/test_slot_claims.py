@@ -27,7 +27,7 @@ def test_a_due_slot_has_one_run_that_knows_its_scheduled_time(
     clock.advance(QUARTER + timedelta(seconds=7.5))
 
     assert manual.run_all() == 1
-    assert manual.run_all() == 0, "the same slot twice"
+    assert manual.run_all() == 0, "the slot must not run twice"
 
     [slot] = hf.schedules.slots("ingest", next=0)
     assert slot.run_id is not None
@@ -46,7 +46,7 @@ def test_a_due_slot_has_one_run_that_knows_its_scheduled_time(
 def test_eight_schedulers_at_once_create_one_run_for_each_slot(
     url: str, hf: Holdfast, manual: Manual, clock: FakeClock, database: Database
 ) -> None:
-    """Each with an engine of its own, none of them leader, at the same slots at the same moment."""
+    """Eight engines without a leader evaluate the same slots at the same moment."""
     scheduled(hf, manual, overlap="wait")
     with ExitStack() as opened:
         tables = [opened.enter_context(OtherProcess(url, clock, number)) for number in range(8)]
@@ -85,7 +85,7 @@ def test_a_scheduler_that_crashes_midway_loses_no_slot(
 
 @pytest.mark.contract("J3", "L7")
 def test_the_run_of_a_slot_is_never_started_twice(hf: Holdfast, manual: Manual, clock: FakeClock, ingest: Any) -> None:
-    """Its worker is lost in the middle: the run has failed, and no one tries again."""
+    """Its worker is lost during the run, which therefore fails and is not retried."""
     clock.advance(QUARTER)
     manual.orchestrate()
     assert len(manual.worker("lost").claim()) == 1
@@ -103,7 +103,7 @@ def test_the_run_of_a_slot_is_never_started_twice(hf: Holdfast, manual: Manual, 
 def test_a_worker_that_lost_its_exclusive_name_schedules_nothing(
     hf: Holdfast, clock: FakeClock, manual: Manual
 ) -> None:
-    """Each slot is claimed under the name of its scheduler, in the same transaction."""
+    """The transaction that claims a slot checks that the worker still has its name."""
     scheduled(hf, manual)
     clock.advance(QUARTER)
     unregistered = hf.worker(exclusive="ingesting")

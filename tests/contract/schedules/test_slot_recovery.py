@@ -22,7 +22,7 @@ PRIOR, STRANGER = "host:1:scheduler:0123456789", "host:1:another:0123456789"
 
 
 def claimed(hf: Holdfast, claimant: str, *, started: bool) -> str:
-    """A slot that a worker claimed before it died; the id of its run."""
+    """Let a worker claim a slot and disappear; return the id of the slot's run."""
     hf.schedule(every=86_400 * 365, name="ingest")(lambda: None)
     manual = Manual(hf)
     manual.schedule()
@@ -48,7 +48,9 @@ def test_a_slot_of_a_lost_worker_fails_at_the_next_start_and_does_not_run(
         run_id = claimed(hf, claimant, started=started)
         with hf.worker(exclusive="scheduler", **options):
             seen = hf.snapshot(run_id)
-            assert (seen.state, seen.failure_type) == ("failed", "PROCESS_TERMINATED"), "over when start returns"
+            assert (seen.state, seen.failure_type) == ("failed", "PROCESS_TERMINATED"), (
+                "the run must have failed before start returns"
+            )
             assert seen.error == "worker_startup_recovery"
             hf.job(name="after")(lambda: None).submit().result(PATIENCE)
         assert [slot.outcome for slot in hf.schedules.slots("ingest", next=0)] == ["failed"]
@@ -77,7 +79,7 @@ def test_a_slot_of_a_live_worker_is_not_touched(url: str) -> None:
 
 @pytest.mark.contract("J9")
 def test_a_slot_whose_run_waits_for_its_children_continues(url: str) -> None:
-    """It was started, and has no lease while it waits: nothing of it was lost with a worker."""
+    """A run that waits for children has no lease, so nothing of it was lost with the worker."""
     with Holdfast(url, poll_interval=0.1, lease=1) as hf:
         child: Job[[], str] = hf.job(name="child", queue="later")(lambda: "done")
 

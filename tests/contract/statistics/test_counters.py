@@ -1,4 +1,4 @@
-"""Counters: events without a row are counted in memory and written now and then."""
+"""Counters: what leaves no row of its own is counted in memory, and the counts are written periodically."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_refusal_is_counted_for_its_queue_and_written_at_most_once_a_second(hf
 
 
 def test_a_refusal_inside_a_callers_transaction_is_counted_after_it(hf: Holdfast, database: Database) -> None:
-    """It may hold the only lock there is: to write at once would be to wait for oneself."""
+    """The transaction may hold the only write lock, so writing the count at once would wait for itself."""
 
     @hf.job(name="work")
     def work() -> None: ...

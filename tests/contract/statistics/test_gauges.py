@@ -1,4 +1,4 @@
-"""Gauges: one row a minute with the waiting and running runs; none while the database is idle."""
+"""Gauges: one row a minute with the numbers of waiting and running runs; no rows while the database is idle."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def samplers(hf: Holdfast, clock: FakeClock) -> list[PeriodicTask]:
     return [gauge_task(hf.store, clock), gauge_task(hf.store, clock)]
 
 
-def look(samplers: list[PeriodicTask], clock: FakeClock, *, seconds: float) -> None:
+def let_time_pass(samplers: list[PeriodicTask], clock: FakeClock, *, seconds: float) -> None:
     for _ in range(int(seconds)):
         clock.advance(1)
         for sampler in samplers:
@@ -38,7 +38,7 @@ def test_every_minute_has_one_gauge_row_however_many_processes_write(
     hf.jobs["work"].using(delay=3600).submit()
     manual.worker("a").claim()
     hf.submit("work")
-    look(samplers, clock, seconds=FIRST_SAMPLE_AFTER + 3 * EVERY)
+    let_time_pass(samplers, clock, seconds=FIRST_SAMPLE_AFTER + 3 * EVERY)
     found = hf.statistics.gauges(DAY)
     assert [(one.waiting, one.running) for one in found] == [(2, 1)] * len(found)
     assert len({one.at for one in found}) == len(found)
@@ -51,19 +51,19 @@ def test_every_minute_has_one_gauge_row_however_many_processes_write(
 def test_an_idle_database_gets_one_gauge_row_and_then_no_more(
     hf: Holdfast, clock: FakeClock, manual: Manual, samplers: list[PeriodicTask]
 ) -> None:
-    look(samplers, clock, seconds=FIRST_SAMPLE_AFTER + 2 * EVERY)
+    let_time_pass(samplers, clock, seconds=FIRST_SAMPLE_AFTER + 2 * EVERY)
     assert hf.statistics.gauges(DAY) == []
 
     hf.submit("work")
-    look(samplers, clock, seconds=EVERY)
+    let_time_pass(samplers, clock, seconds=EVERY)
     manual.run_all()
-    look(samplers, clock, seconds=5 * EVERY)
+    let_time_pass(samplers, clock, seconds=5 * EVERY)
     assert [one.quiet for one in hf.statistics.gauges(DAY)] == [False, True]
 
 
 def test_old_gauge_rows_are_pruned(hf: Holdfast, clock: FakeClock, samplers: list[PeriodicTask]) -> None:
     hf.submit("work")
-    look(samplers, clock, seconds=FIRST_SAMPLE_AFTER + EVERY)
+    let_time_pass(samplers, clock, seconds=FIRST_SAMPLE_AFTER + EVERY)
     assert hf.statistics.gauges(KEPT)
     clock.advance(KEPT.total_seconds() + 60)
     hf.prune()

@@ -70,7 +70,7 @@ def test_each_ended_run_is_counted_once_in_every_rollup(
 def test_a_slice_contains_all_runs_of_an_instant_or_none(
     hf: Holdfast, clock: FakeClock, manual: Manual, work: Any
 ) -> None:
-    """Seven ended in one instant and two in another: no slice of five may cut either."""
+    """Seven runs end in one instant and two in another; a slice of at most five must not divide either group."""
     for count in (7, 2):
         for n in range(count):
             work.submit(n=n)
@@ -112,7 +112,7 @@ def test_a_crash_midway_loses_no_run_and_counts_none_twice(
     clock.advance(LATER)
 
     def dies(*_: object) -> None:
-        raise StoreBusy("the plug was pulled")
+        raise StoreBusy("locked")
 
     with monkeypatch.context() as broken:
         broken.setattr(rollups, "_add", dies)
@@ -153,7 +153,7 @@ def test_a_run_committed_after_its_slice_was_read_is_not_missed(
         assert since is not None
         piece = hf.read(lambda tx: rollups.read(tx, since))
         assert piece is not None
-        slow.cancel(late)  # by a clock that has stood still
+        slow.cancel(late)  # with a clock that is behind
         assert not hf.do(lambda tx: rollups.write(tx, piece))
     manual.count_ended()
     assert totals(hf) == {"succeeded": 1, "cancelled": 1}
@@ -162,7 +162,7 @@ def test_a_run_committed_after_its_slice_was_read_is_not_missed(
 def test_rollups_wait_for_runs_that_end_in_an_open_transaction(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It ended a run, is held up before its commit, and others have ended since: they are counted together."""
+    """The transaction ends a run and commits late; runs that have ended since are counted together with it."""
     monkeypatch.setattr(rollups, "LAG", timedelta(0))
     monkeypatch.setattr(rollups, "MARGIN", timedelta(minutes=1))
     clock = FakeClock()
@@ -275,8 +275,8 @@ def test_rollups_are_kept_as_long_as_their_resolution_says_and_totals_forever(
 
 
 @pytest.fixture
-def asked(hf: Holdfast, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """Each transaction that was begun, and whether it may write."""
+def transactions(hf: Holdfast, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Records, for each transaction that begins, whether it may write."""
     begun: list[bool] = []
     begin = hf.store.dialect.begin
 
@@ -289,21 +289,21 @@ def asked(hf: Holdfast, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
 
 def test_an_idle_rollup_task_queries_once_a_minute_and_writes_nothing(
-    hf: Holdfast, clock: FakeClock, asked: list[bool]
+    hf: Holdfast, clock: FakeClock, transactions: list[bool]
 ) -> None:
     rollup_task = Rollup(hf.store, clock)
     clock.advance(NET)
-    rollup_task.task.tick()  # the first look, which says where counting begins
-    asked.clear()
+    rollup_task.task.tick()  # the first tick stores where counting begins
+    transactions.clear()
     for _ in range(600):
         clock.advance(1)
         rollup_task.task.tick()
-    assert True not in asked
-    assert len(asked) <= 2 * 600 / NET.total_seconds()
+    assert True not in transactions
+    assert len(transactions) <= 2 * 600 / NET.total_seconds()
 
 
 def test_a_busy_rollup_task_writes_every_few_seconds_and_one_ended_run_costs_one_query(
-    hf: Holdfast, clock: FakeClock, manual: Manual, work: Any, asked: list[bool]
+    hf: Holdfast, clock: FakeClock, manual: Manual, work: Any, transactions: list[bool]
 ) -> None:
     rollup_task = Rollup(hf.store, clock)
     clock.advance(NET)
@@ -311,20 +311,20 @@ def test_a_busy_rollup_task_writes_every_few_seconds_and_one_ended_run_costs_one
     work.submit(n=1)
     manual.run_all()
     rollup_task.ended()
-    asked.clear()
+    transactions.clear()
     for _ in range(int(LAG + SPACING)):
         clock.advance(1)
         rollup_task.task.tick()
-    assert asked.count(True) == 1
-    assert asked.count(False) == 2
+    assert transactions.count(True) == 1
+    assert transactions.count(False) == 2
     assert totals(hf) == {"succeeded": 1}
 
-    asked.clear()
+    transactions.clear()
     for _ in range(60):
         work.submit(n=1)
         manual.run_all()
         rollup_task.ended()
-        asked.clear()
+        transactions.clear()
         clock.advance(1)
         rollup_task.task.tick()
     for _ in range(int(LAG + SPACING)):

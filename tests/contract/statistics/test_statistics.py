@@ -125,10 +125,10 @@ def test_similar_failures_form_one_group(hf: Holdfast, clock: FakeClock, manual:
     clock.advance(60)
     manual.orchestrate()
     groups = hf.statistics.failures()
-    told = [(group.job, group.failure_type, group.message, group.runs) for group in groups]
-    assert told[0] == ("work", "ERROR", "ValueError: no document doc--#", 3)
-    assert ("other", "ERROR", "KeyError: 'x'", 1) in told
-    assert ("other", "TIMED_OUT") in [one[:2] for one in told]
+    seen = [(group.job, group.failure_type, group.message, group.runs) for group in groups]
+    assert seen[0] == ("work", "ERROR", "ValueError: no document doc--#", 3)
+    assert ("other", "ERROR", "KeyError: 'x'", 1) in seen
+    assert ("other", "TIMED_OUT") in [one[:2] for one in seen]
     assert (groups[0].first_at, groups[0].last_at) == (first, first + timedelta(seconds=2))
     assert groups[0].example == last.id
     assert len(hf.statistics.failures(limit=1)) == 1

@@ -38,7 +38,7 @@ def few(url: str) -> Iterator[Holdfast]:
 
 
 def connections(hf: Holdfast, database: Database) -> int:
-    """How many connections this Holdfast has open, as the server sees it; an embedded database knows only itself."""
+    """The number of connections that this Holdfast has open, from the server or, on SQLite, from the store."""
     if database.kind == "postgresql":
         user = psycopg.conninfo.conninfo_to_dict(database.url)["user"]
         query = "select count(*) from pg_stat_activity where application_name = 'holdfast' and usename = "
@@ -49,7 +49,7 @@ def connections(hf: Holdfast, database: Database) -> int:
 
 
 def burst(hf: Holdfast, database: Database) -> int:
-    """Read in all threads at once, several times each; the most connections that were open meanwhile."""
+    """Read several times in all threads at once; return the largest number of open connections."""
     together, over, most = threading.Barrier(THREADS), threading.Event(), [0]
 
     def read(number: int) -> int:
@@ -82,9 +82,9 @@ def test_many_reading_threads_share_few_connections(few: Holdfast, database: Dat
 def test_unused_connections_are_closed(few: Holdfast, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool, "IDLE_FOR", 0.1)
     burst(few, database)
-    wait_for(lambda: connections(few, database) == pool.WARM, what="the idle ones are closed")
+    wait_for(lambda: connections(few, database) == pool.WARM, what="idle connections are closed")
     assert runs_of(few) == []
-    assert connections(few, database) == pool.WARM, "the one that stayed is used again"
+    assert connections(few, database) == pool.WARM, "the remaining connection must be used again"
     if database.kind == "sqlite":
         file = Path(database.url.removeprefix("sqlite:///"))
         few.job(name="work")(lambda: None).submit()
@@ -93,7 +93,7 @@ def test_unused_connections_are_closed(few: Holdfast, database: Database, monkey
 
 @pytest.mark.contract("S3")
 def test_idle_connections_to_a_replaced_file_are_never_closed(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """SQLite would delete the log of the new file."""
+    """Closing one would make SQLite delete the WAL file of the new database."""
     monkeypatch.setattr(pool, "IDLE_FOR", 0.1)
     file, kept = Path(sqlite_url.removeprefix("sqlite:///")), list[Any]()
     monkeypatch.setattr("holdfast.store.dialects.sqlite.never_close", kept.append)
@@ -164,7 +164,7 @@ def test_a_forked_child_does_not_wait_for_connections_of_its_parents_threads(url
         stack.callback(done.set)
         assert reading.wait(60)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # threads and fork: the point of this test
+            warnings.simplefilter("ignore", DeprecationWarning)  # a fork with threads is tested here
             pid = os.fork()
         if pid == 0:
             with contextlib.suppress(BaseException):
@@ -173,9 +173,9 @@ def test_a_forked_child_does_not_wait_for_connections_of_its_parents_threads(url
         assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
 
 
-@pytest.mark.parametrize("who", ["another process", "another thread"])
-def test_a_write_with_a_short_patience_does_not_wait_for_busy_timeout(sqlite_url: str, who: str) -> None:
-    """The heartbeat has to know soon that it can't write; everyone else waits for `busy_timeout`."""
+@pytest.mark.parametrize("holder", ["another process", "another thread"])
+def test_a_write_with_a_short_patience_does_not_wait_for_busy_timeout(sqlite_url: str, holder: str) -> None:
+    """The heartbeat must soon know that it can't write; other writes wait for `busy_timeout`."""
     with Holdfast(sqlite_url, busy_timeout=600) as hf:
         hf.start()
         began, over = threading.Event(), threading.Event()
@@ -187,7 +187,7 @@ def test_a_write_with_a_short_patience_does_not_wait_for_busy_timeout(sqlite_url
 
         other = hf.store.dialect.connect()
         writing = threading.Thread(target=write)
-        if who == "another process":
+        if holder == "another process":
             other.execute("begin immediate")
         else:
             writing.start()
@@ -196,6 +196,6 @@ def test_a_write_with_a_short_patience_does_not_wait_for_busy_timeout(sqlite_url
             hf.store.do(lambda tx: None, patience=timedelta(milliseconds=50))
         over.set()
         other.close()
-        if who == "another thread":
+        if holder == "another thread":
             writing.join()
         hf.store.do(lambda tx: None, patience=timedelta(seconds=40))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def count_commits(hf: Holdfast, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """One entry for each commit from now on; each is held up a little, as a disk would."""
+    """Record each commit from now on, and delay it a little, as a disk does."""
     commits: list[int] = []
     commit = hf.store.dialect.commit
 
@@ -49,7 +49,7 @@ def test_submissions_of_many_threads_share_commits(
     commits = count_commits(hf, monkeypatch)
     gather = hf._submitter._together
     with ThreadPoolExecutor(20) as pool:
-        with gather._lock:  # as someone has who is at it
+        with gather._lock:  # as if another thread were committing
             submitted = [pool.submit(work.submit, str(index)) for index in range(20)]
             over_at = time.monotonic() + 30
             while len(gather._waiting) < 20:
@@ -71,10 +71,10 @@ def test_submissions_of_many_tasks_share_commits(
 
     commits = count_commits(hf, monkeypatch)
 
-    async def scene() -> None:
+    async def scenario() -> None:
         await asyncio.gather(*(work.asubmit(n) for n in range(100)))
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
     assert database.count("runs") == 100
     assert len(commits) < 50
@@ -87,7 +87,7 @@ def test_an_error_of_one_submission_never_fails_the_others(hf: Holdfast, databas
 
     work.using(idempotency_key="taken").submit(0)
 
-    async def scene() -> list[Any]:
+    async def scenario() -> list[Any]:
         bad = [
             work.using(idempotency_key="taken").asubmit(1),
             work.using(depends_on=["nothing"]).asubmit(2),
@@ -95,7 +95,7 @@ def test_an_error_of_one_submission_never_fails_the_others(hf: Holdfast, databas
         good = [work.asubmit(number) for number in range(30)]
         return await asyncio.gather(*good[:15], *bad, *good[15:], return_exceptions=True)
 
-    answers = asyncio.run(scene())
+    answers = asyncio.run(scenario())
 
     failed = [answer for answer in answers if isinstance(answer, Exception)]
     assert [type(error) for error in failed] == [IdempotencyConflict, UnknownDependency]
@@ -108,7 +108,7 @@ def test_an_error_of_one_submission_never_fails_the_others(hf: Holdfast, databas
 def test_a_submission_that_the_database_refuses_fails_alone(
     hf: Holdfast, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A batch that the database refuses is halved down to the culprit."""
+    """A batch that the database refuses is halved until the refused submission is found."""
     from holdfast.runs import submit
     from holdfast.runs.submission import Submission, stored
 
@@ -124,10 +124,10 @@ def test_a_submission_that_the_database_refuses_fails_alone(
 
     monkeypatch.setattr(submit, "stored", broken)
 
-    async def scene() -> list[Any]:
+    async def scenario() -> list[Any]:
         return await asyncio.gather(*(work.asubmit(n) for n in range(40)), return_exceptions=True)
 
-    answers = asyncio.run(scene())
+    answers = asyncio.run(scenario())
 
     assert [n for n, answer in enumerate(answers) if isinstance(answer, Exception)] == [13]
     assert database.count("runs") == 39
@@ -135,17 +135,17 @@ def test_a_submission_that_the_database_refuses_fails_alone(
 
 
 @pytest.mark.contract("S3")
-def test_an_error_in_one_transaction_spoils_no_later_one(postgres_url: str) -> None:
-    """What stands behind an error in a pipeline is passed over, and must not count as prepared afterwards."""
+def test_an_error_in_one_transaction_does_not_affect_later_ones(postgres_url: str) -> None:
+    """After an error the rest of a pipeline is skipped, so its statements must not count as prepared."""
     with Holdfast(postgres_url) as hf:
         hf.start()
 
         def refused(tx: Transaction) -> None:
-            tx.put("insert_ready", rows=[{}])  # no column of it may be null
+            tx.put("insert_ready", rows=[{}])  # its columns must not be null
             tx.put("ensure_queue", name="q")
             tx.put("resume_queue", name="q")
 
-        for _ in range(12):  # a statement is prepared when it is said for the sixth time
+        for _ in range(12):  # a statement is prepared at its sixth execution
             with pytest.raises(psycopg.errors.NotNullViolation):
                 hf.do(refused)
             hf.do(lambda tx: tx.put("ensure_queue", name="q"))
@@ -157,7 +157,7 @@ def test_a_cancelled_async_submission_does_not_disturb_the_others(hf: Holdfast, 
     @hf.job(name="work")
     def work(number: int) -> None: ...
 
-    async def scene() -> None:
+    async def scenario() -> None:
         hf.start()
         tasks = [asyncio.create_task(work.asubmit(n)) for n in range(20)]
         await asyncio.sleep(0)
@@ -165,7 +165,7 @@ def test_a_cancelled_async_submission_does_not_disturb_the_others(hf: Holdfast, 
         await asyncio.gather(*tasks, return_exceptions=True)
         assert sum(task.cancelled() for task in tasks) == 1
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
     assert database.count("runs") in (19, 20)
     assert hf.verify() == []
 
@@ -184,7 +184,7 @@ def test_a_submission_blocked_by_an_open_transaction_blocks_no_other(postgres_ur
         waiting.start()
         for number in range(20):
             work.submit(n=number)
-        assert not blocked  # it waits still, and the others have not waited with it
+        assert not blocked  # it still waits, and the others have not waited for it
         caller.commit()
         waiting.join(60)
         assert len(blocked) == 1

@@ -1,4 +1,4 @@
-"""Migrations: the tables are created once, beside the tables of the user."""
+"""Migrations: the tables are created once, next to the tables of the user."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ PROCESSES = 20
 
 
 def fork(work: Callable[[], int]) -> int:
-    """A child process that ends with the number that `work` returns."""
+    """Fork a child process that exits with the number that `work` returns; return its pid."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # the child touches no thread of ours
+        warnings.simplefilter("ignore", DeprecationWarning)  # the child uses no thread of its parent
         pid = os.fork()
     if pid == 0:
         status = 99
@@ -98,7 +98,7 @@ def test_a_later_migration_is_applied_to_tables_in_use(url: str, database: Datab
     with Holdfast(url, auto_migrate=False) as hf, pytest.raises(SchemaMissing, match="1, but this code needs 2"):
         hf.start()
     with Holdfast(url, auto_migrate=False) as hf:
-        assert len(hf.migration_sql()) == 2, "the new table, and the version"
+        assert len(hf.migration_sql()) == 2, "the SQL must create the table and set the version"
         assert hf.migrate() == 1
         assert migrate.version(hf._store) == 2
         assert hf.snapshot(run.id) == before
@@ -142,7 +142,7 @@ def test_without_auto_migrate_missing_tables_are_an_error_with_advice(url: str) 
 
 @pytest.mark.contract("S3")
 @pytest.mark.empty
-def test_two_table_prefixes_work_beside_the_users_own_tables(url: str, database: Database) -> None:
+def test_two_table_prefixes_work_next_to_the_users_own_tables(url: str, database: Database) -> None:
     database.run("create table runs (id integer)")
     engines = [Holdfast(url, clock=FakeClock(), table_prefix=prefix) for prefix in ("one_", "holdfast_two_")]
     for hf in engines:

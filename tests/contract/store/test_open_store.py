@@ -121,7 +121,7 @@ def test_environment_variables_set_what_is_not_passed(monkeypatch: pytest.Monkey
 
 @pytest.mark.contract("S3")
 def test_submitting_is_safe_after_a_fork(url: str, database: Database) -> None:
-    """Parent and children submit by the same engine; no connection is shared, nothing is lost or doubled."""
+    """Parent and children submit with the same Holdfast; they share no connection and lose or duplicate no run."""
     with Holdfast(url) as hf:
 
         @hf.job(name="work", key="{name}")
@@ -131,7 +131,7 @@ def test_submitting_is_safe_after_a_fork(url: str, database: Database) -> None:
         children = []
         for number in range(3):
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", DeprecationWarning)  # threads and fork: the point of this test
+                warnings.simplefilter("ignore", DeprecationWarning)  # a fork with threads is tested here
                 pid = os.fork()
             if pid == 0:
                 with child():
@@ -151,7 +151,7 @@ def test_submitting_is_safe_after_a_fork(url: str, database: Database) -> None:
 
 @contextlib.contextmanager
 def child() -> Iterator[None]:
-    """What a forked process does: it ends with 0 if that went well, and is killed if it hangs."""
+    """The body of a forked process, which exits with 0 if the body raises nothing, and is killed if it hangs."""
     status = 1
     try:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
@@ -166,7 +166,7 @@ def child() -> Iterator[None]:
 
 @contextlib.contextmanager
 def held(locks: list[Any]) -> Iterator[None]:
-    """Another thread has them."""
+    """Hold these locks in another thread."""
     has, enough = threading.Event(), threading.Event()
 
     def hold() -> None:
@@ -188,7 +188,7 @@ def held(locks: list[Any]) -> Iterator[None]:
 
 @pytest.mark.contract("S3")
 def test_locks_are_reset_in_a_forked_child(url: str) -> None:
-    """The thread that would let it go is not there."""
+    """The threads that would release the locks do not exist in the child."""
     with Holdfast(url) as hf:
 
         @hf.job(name="work")
@@ -254,14 +254,14 @@ def test_a_worker_warns_once_of_a_sqlite_version_that_can_lose_pages(
             with hf.worker():
                 pass
         advice = [check.advice for check in hf.doctor() if check.name == "database"]
-    told = [record.message for record in caplog.records if record.name == "holdfast.store"]
-    assert ["fixed in 3.51.3" in text for text in told] == [True] * affected
+    logged = [record.message for record in caplog.records if record.name == "holdfast.store"]
+    assert ["fixed in 3.51.3" in text for text in logged] == [True] * affected
     assert ["fixed in 3.51.3" in text for text in advice] == [affected]
 
 
 @pytest.mark.contract("S4")
 def test_an_engine_of_another_postgres_driver_is_refused_with_advice() -> None:
-    """psycopg2 is not installed here; any connection that is not psycopg's will do."""
+    """psycopg2 may not be installed, so the test uses a connection of another driver in its place."""
     with contextlib.closing(sqlite.connect(":memory:")) as stranger:
         dialect = PostgresDialect("postgresql://localhost/none", make=lambda: stranger)
         with pytest.raises(InvalidSetting, match=r"its driver is \w*sqlite3.*create_engine\('postgresql\+psycopg://"):
@@ -297,14 +297,14 @@ def test_a_broken_connection_is_replaced_and_the_run_is_submitted_once(
         work.submit_many([{}, {}])
         assert other.execute("select count(*) from holdfast_runs").fetchone() == (4,)
         cut_all()
-        assert len(runs_of(hf)) == 4, "whoever only asks notices nothing either"
+        assert len(runs_of(hf)) == 4, "reads must not fail either"
         cut_all()
         hf.queues.pause("default")
         assert other.execute("select count(*) from holdfast_queues where paused_at is not null").fetchone() == (1,)
 
 
 @pytest.mark.contract("S2")
-def test_alembic_ignores_our_tables(hf: Holdfast) -> None:
+def test_alembic_ignores_the_tables_of_holdfast(hf: Holdfast) -> None:
     prefix = hf.settings.table_prefix
     assert not hf.include_object(None, f"{prefix}runs", "table", True, None)
     assert hf.include_object(None, "orders", "table", True, None)

@@ -1,4 +1,4 @@
-"""PostgreSQL for a role with other defaults. `./test --all` runs all contracts on such a server; these run always."""
+"""PostgreSQL for a role with unusual defaults. `./test --all` runs all contracts like this; these tests always run."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_instants_and_statistics_come_back_unchanged(hf: Holdfast, clock: FakeCl
     began = clock.now()
     for n in range(3):
         work.submit(n)
-        with pytest.raises(QueueFull) as caught:  # it reads when the last runs ended
+        with pytest.raises(QueueFull) as caught:  # the check reads when the last runs ended
             work.submit(n)
         assert caught.value.retry_after == timedelta(seconds=30 if n == 0 else 1)
         clock.advance(0.125)
@@ -116,13 +116,13 @@ def test_a_role_that_owns_no_table_works_with_the_documented_privileges(url: str
         admin.execute(f"grant select, insert, update, delete on all tables in schema {owner} to {guest}")
         try:
             with Holdfast(url.replace(f"//{owner}@", f"//{guest}@"), auto_migrate=False, poll_interval=0.05) as hf:
-                _use_most_of(hf)
+                _use_most_features(hf)
         finally:
             admin.execute(f"drop owned by {guest}")
             admin.execute(f"drop role {guest}")
 
 
-def _use_most_of(hf: Holdfast) -> None:
+def _use_most_features(hf: Holdfast) -> None:
     @hf.job(name="work", key="n", unique="queued", rate="100/s")
     def work(ctx: Context, n: int) -> int:
         ctx.log.info("a line")

@@ -20,31 +20,31 @@ QUEUES = ["default", "bounded", "narrow"]
 def test_the_same_operations_lead_to_the_same_runs_on_every_database(
     url: str, template: Template, tmp_path: Path
 ) -> None:
-    assert told(url, tmp_path / "here") == told(template.copy(tmp_path), tmp_path / "there")
+    assert history(url, tmp_path / "here") == history(template.copy(tmp_path), tmp_path / "there")
 
 
-def told(url: str, folder: Path) -> list[Any]:
-    """A little of everything, and after each move how every run stands."""
+def history(url: str, folder: Path) -> list[Any]:
+    """Execute operations of every kind; return the states of all runs after each of them."""
     clock = FakeClock()
     seen: list[Any] = []
     with Holdfast(url, clock=clock, ids=Ids(seed=1), artifacts=folder) as hf:
         manual = Manual(hf)
 
-        def look() -> None:
+        def record_runs() -> None:
             seen.append(runs_of(hf))
 
-        submit_a_little_of_everything(hf, clock)
-        look()
+        submit_runs_of_every_kind(hf, clock)
+        record_runs()
         manual.orchestrate()
         for limit in (2, 3, 1):
             seen.append([claim.lease for claim in manual.worker(f"worker {limit}", queues=QUEUES).claim(limit)])
-            look()
+            record_runs()
         clock.advance(2 * hf.settings.lease)
         manual.orchestrate()
-        look()
+        record_runs()
         for _ in range(5):
             manual.run_all()
-            look()
+            record_runs()
             clock.advance(100)
         seen.append([hf.timeline(run.id) for run in runs_of(hf)])
         seen.append(hf.builds.list())
@@ -52,7 +52,7 @@ def told(url: str, folder: Path) -> list[Any]:
     return seen
 
 
-def submit_a_little_of_everything(hf: Holdfast, clock: FakeClock) -> None:
+def submit_runs_of_every_kind(hf: Holdfast, clock: FakeClock) -> None:
     hf.queue("bounded", max_queued=2)
     hf.queue("narrow", concurrency=1)
     attempts: list[str] = []

@@ -1,4 +1,4 @@
-"""The SQLite file: its locks are kept, and nothing is acknowledged after they or the file are gone."""
+"""The locks of the SQLite file are kept, and no write is acknowledged after the locks or the file are lost."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def work(hf: Holdfast) -> Job[[], None]:
 
 
 def outside(path: Path, statement: str) -> str:
-    """What a person does with the standard library's client, in a process of its own."""
+    """Execute a statement in another process, with the SQLite of the standard library; return the rows as text."""
     done = subprocess.run([sys.executable, "-c", OUTSIDE, path, statement], capture_output=True, check=True, timeout=30)
     return done.stdout.decode().strip()
 
@@ -105,9 +105,9 @@ def test_two_sqlite_libraries_in_one_process_are_refused_and_lose_nothing(path: 
     done = subprocess.run(
         [sys.executable, "-c", TWO_LIBRARIES, str(path), OTHER], capture_output=True, text=True, timeout=60, check=False
     )
-    told = [line.split(maxsplit=1) for line in done.stdout.splitlines()]
-    acknowledged = {rest.strip() for what, rest in told if what == "acknowledged"}
-    refused = [rest for what, rest in told if what == "refused"]
+    lines = [line.split(maxsplit=1) for line in done.stdout.splitlines()]
+    acknowledged = {rest.strip() for what, rest in lines if what == "acknowledged"}
+    refused = [rest for what, rest in lines if what == "refused"]
 
     with Holdfast(f"sqlite:///{path}") as hf:
         stored = {run.id for run in runs_of(hf)}
@@ -134,7 +134,7 @@ def test_nothing_is_written_after_the_file_the_wal_or_the_lock_is_gone(
         case "file removed":
             os.rename(path, tmp_path / "moved.db")
         case "lock lost":
-            path.open("rb").close()  # what any code in the process may do
+            path.open("rb").close()  # any code in the process can do this, which drops the locks
 
     for _ in range(2):
         with pytest.raises(StoreUnsafe) as caught:
@@ -167,7 +167,7 @@ def test_a_commit_to_a_deleted_wal_file_is_not_acknowledged(
 def test_closing_a_connection_with_a_deleted_wal_file_overwrites_nothing(
     hf: Holdfast, work: Job[[], None], path: Path, tmp_path: Path
 ) -> None:
-    """To close it, SQLite would copy the pages of its old log over the database."""
+    """To close the connection, SQLite would copy the pages of the deleted WAL file over the database."""
     outside(path, "pragma wal_checkpoint(truncate)")
     work.submit()
     for ending in ("-wal", "-shm"):
@@ -244,7 +244,7 @@ def test_a_forked_child_keeps_the_parents_locks_and_wal_file(hf: Holdfast, work:
 
 @pytest.mark.contract("S3")
 def test_a_child_forked_before_the_first_connection_can_listen(sqlite_url: str) -> None:
-    """As under Gunicorn with --preload: the application is loaded, and nothing is open yet."""
+    """As under Gunicorn with --preload, the application is loaded before the fork, without an open connection."""
     with Holdfast(sqlite_url) as hf:
         if (pid := os.fork()) == 0:
             code = 1
@@ -261,7 +261,7 @@ def test_a_child_forked_before_the_first_connection_can_listen(sqlite_url: str) 
 
 
 class Recorded:
-    """What every connection of a store executes, and whether the write lock was held at each checkpoint."""
+    """Records the statements of all connections, and whether the write lock was held at each checkpoint."""
 
     def __init__(self, hf: Holdfast, path: Path) -> None:
         self.statements: list[tuple[int, str]] = []
@@ -291,7 +291,7 @@ class Recorded:
 
 
 @pytest.mark.contract("S3")
-def test_every_checkpoint_is_made_while_we_hold_the_write_lock(sqlite_url: str, path: Path) -> None:
+def test_every_checkpoint_is_made_while_the_store_holds_the_write_lock(sqlite_url: str, path: Path) -> None:
     with Holdfast(sqlite_url) as hf:
         recorded = Recorded(hf, path)
 
@@ -311,10 +311,14 @@ def test_every_checkpoint_is_made_while_we_hold_the_write_lock(sqlite_url: str, 
     assert opened == switched_off
     for number, (maker, text) in enumerate(recorded.statements):
         if "wal_checkpoint" in text:
-            holders = [one for one, said in recorded.statements[:number] if said == "begin immediate" and one != maker]
-            # The connection that holds the lock lets it go after the checkpoint, without writing.
+            holders = [
+                one
+                for one, statement in recorded.statements[:number]
+                if statement == "begin immediate" and one != maker
+            ]
+            # The connection that holds the lock releases it after the checkpoint, without writing.
             assert (holders[-1], "rollback") == next(
-                (one, said) for one, said in recorded.statements[number:] if one == holders[-1]
+                (one, statement) for one, statement in recorded.statements[number:] if one == holders[-1]
             )
 
 
@@ -334,7 +338,7 @@ def test_the_wal_file_is_restarted_instead_of_growing(hf: Holdfast, path: Path) 
 
 @pytest.mark.contract("S3")
 def test_single_statements_are_checkpointed_too(sqlite_url: str, path: Path) -> None:
-    """An idle worker writes one row every few seconds: for days, nothing else would empty the log."""
+    """An idle worker writes only one row every few seconds, which must not let the WAL file grow for days."""
     with Holdfast(sqlite_url) as hf:
         recorded = Recorded(hf, path)
         for _ in range(600):
@@ -357,8 +361,8 @@ def test_a_reader_that_keeps_the_wal_file_from_restarting_is_logged(
         for _ in range(20):
             work.submit_many([{"text": "x" * 4000} for _ in range(100)])
 
-    told = [record.message for record in caplog.records if "a long-running reader" in record.message]
-    assert len(told) == 1
+    warnings = [record.message for record in caplog.records if "a long-running reader" in record.message]
+    assert len(warnings) == 1
 
 
 @pytest.mark.contract("S3")
@@ -393,7 +397,7 @@ def test_a_backup_of_a_database_in_use_is_consistent(hf: Holdfast, path: Path, t
 
     assert len(seen) > 1
     assert seen[-1][0] == seen[-1][1]
-    assert [copied for copied, _ in seen] == sorted({copied for copied, _ in seen}), "it never started again"
+    assert [copied for copied, _ in seen] == sorted({copied for copied, _ in seen}), "the copy must never start again"
     assert done.size == (tmp_path / "a copy.db").stat().st_size
     assert (tmp_path / "a copy.db").stat().st_mode & 0o777 == 0o600
     assert sorted(file.name for file in tmp_path.glob("a copy*")) == ["a copy.db"]

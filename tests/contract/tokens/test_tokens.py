@@ -77,4 +77,4 @@ def test_secrets_have_256_bits_and_are_never_the_same() -> None:
     drawn = {Ids().secret() for _ in range(1000)}
     assert len(drawn) == 1000
     assert {len(secret) for secret in drawn} == {43}
-    assert Ids(seed=1).secret() == Ids(seed=1).secret()  # a test may want them to be
+    assert Ids(seed=1).secret() == Ids(seed=1).secret()  # with a seed, for tests

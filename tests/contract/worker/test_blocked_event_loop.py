@@ -28,7 +28,7 @@ MINUTE = timedelta(minutes=1)
 
 @pytest.fixture
 def let_go() -> Iterator[threading.Event]:
-    """What the blocking calls wait for; none outlives the test."""
+    """The event that blocking calls wait for; it is set at the end of the test."""
     event = threading.Event()
     yield event
     event.set()
@@ -82,16 +82,16 @@ def test_runs_that_timed_out_behind_a_blocking_call_start_again_without_using_an
     neighbours = neighbour.submit_many([{}] * NEIGHBOURS)
     culprit = blocker.submit()
     with live.worker(concurrency=NEIGHBOURS + 1) as worker:
-        # They end while the loop on which they began is still blocked.
+        # They end while the loop in which they began is still blocked.
         assert [run.result(timeout=PATIENCE) for run in neighbours] == [2] * NEIGHBOURS
         assert ended(culprit).state == "timed_out"
         let_go.set()
         wait_for(lambda: len(stopped) == NEIGHBOURS)
-        assert worker.stop() == "drained", "what it released is no unfinished work of a shutdown"
+        assert worker.stop() == "drained", "released runs must not count as unfinished work of the shutdown"
 
     first = [(run.id, 1) for run in neighbours]
     assert sorted(stopped) == sorted(first)
-    assert not set(first) & set(went_on), "a released attempt took another step"
+    assert not set(first) & set(went_on), "a released attempt must not continue"
     assert all(begun.count(this) == 1 for this in begun)
     assert {run.refresh().snapshot.attempt for run in neighbours} == {1}
     where = line_of(block, "let_go.wait")
@@ -107,7 +107,7 @@ def test_runs_that_timed_out_behind_a_blocking_call_start_again_without_using_an
 
 @pytest.mark.contract("S3")
 def test_a_released_run_does_not_continue_on_the_blocked_loop(live: Holdfast, let_go: threading.Event) -> None:
-    """It is on the loop's list of what to do next when another run blocks the loop."""
+    """The loop has already scheduled its next step when another run blocks the loop."""
     steps: dict[int, int] = {1: 0, 2: 0}
     blocking = threading.Event()
 
@@ -193,8 +193,8 @@ def test_runs_with_time_left_continue_when_the_loop_responds_again(live: Holdfas
 
 
 @pytest.mark.contract("P7", "S3")
-def test_a_run_that_lost_its_time_to_a_standstill_is_not_timed_out(live: Holdfast, let_go: threading.Event) -> None:
-    """The loop answers again before its deadline, but most of its window has passed by then."""
+def test_a_run_that_lost_its_time_to_a_blocked_loop_is_not_timed_out(live: Holdfast, let_go: threading.Event) -> None:
+    """The loop responds again before the deadline of the run, but most of the run's timeout has passed by then."""
     begun = threading.Event()
 
     @live.job(name="neighbour", timeout=4)
@@ -301,7 +301,7 @@ def test_the_event_names_the_run_whose_code_blocks(live: Holdfast, let_go: threa
         for run in (*neighbours, culprit):
             run.result(timeout=PATIENCE)
     assert event.data["where"] == line_of(call, "let_go.wait"), "the deepest line of the job's own file"
-    assert event.data["stack"][-1].endswith(" in wait"), "the stack goes on to what blocks"
+    assert event.data["stack"][-1].endswith(" in wait"), "the stack must include the blocking call"
     assert not any(blocked(run) for run in neighbours)
 
 
@@ -334,7 +334,7 @@ def test_a_loop_blocked_for_a_lease_is_replaced_and_its_runs_start_again(url: st
         with hf.worker():
             assert [run.result(timeout=PATIENCE) for run in neighbours] == [2, 2, 2]
             later = neighbour.submit()
-            assert later.result(timeout=PATIENCE) == 1, "new runs have a loop of their own"
+            assert later.result(timeout=PATIENCE) == 1, "new runs must have a new loop"
             assert (only.refresh().state, culprit.refresh().state) == ("running", "running")
             let_go.set()
             assert (only.result(timeout=PATIENCE), culprit.result(timeout=PATIENCE)) == (1, 1)
@@ -364,7 +364,7 @@ def test_a_worker_with_a_blocked_loop_stops_within_its_grace_periods(live: Holdf
 
 
 @pytest.mark.contract("S3")
-def test_time_in_which_the_monitor_did_not_run_counts_against_no_run(
+def test_time_in_which_the_monitor_did_not_run_is_not_blamed_on_a_run(
     hf: Holdfast, manual: Manual, clock: FakeClock, let_go: threading.Event
 ) -> None:
     @hf.job(name="blocker")
@@ -388,7 +388,7 @@ def test_time_in_which_the_monitor_did_not_run_counts_against_no_run(
     watched.check(clock.elapsed(), late=0)
     clock.advance(20)
     watched.check(clock.elapsed(), late=19.5)
-    assert not watched.blocked, "it may have had no time to answer"
+    assert not watched.blocked, "the loop may have had no time to respond"
     clock.advance(0.5)
     watched.check(clock.elapsed(), late=0)
     assert watched.blocked
@@ -400,7 +400,7 @@ def test_time_in_which_the_monitor_did_not_run_counts_against_no_run(
 
 @pytest.mark.contract("S3")
 def test_a_loop_with_too_many_short_steps_is_not_blocked(hf: Holdfast, manual: Manual, clock: FakeClock) -> None:
-    """It does not answer in time, but no single step keeps it from that."""
+    """The loop does not respond in time, but no single step blocks it."""
 
     @hf.job(name="short")
     async def short() -> None: ...
@@ -427,7 +427,7 @@ def test_a_loop_with_too_many_short_steps_is_not_blocked(hf: Holdfast, manual: M
     for _ in range(2):
         clock.advance(0.5)
         watched.check(clock.elapsed(), late=0)
-    assert len(found) == 1, "the last one is a long step"
+    assert len(found) == 1, "the last step is long enough to block the loop"
     go_on.release()
     watched.close(wait=PATIENCE)
 
@@ -455,12 +455,12 @@ def test_a_gate_passes_values_and_errors_and_cancels_once(raises: bool) -> None:
                 raise
         return "ended"
 
-    async def scene() -> str:
+    async def scenario() -> str:
         return await gate.through(work())
 
     if raises:
         with pytest.raises(asyncio.CancelledError):
-            asyncio.run(scene())
+            asyncio.run(scenario())
     else:
-        assert asyncio.run(scene()) == "ended"
+        assert asyncio.run(scenario()) == "ended"
     assert seen == ["timeout", "cleared up"]

@@ -46,10 +46,10 @@ def test_a_drain_request_affects_only_its_worker(hf: Holdfast) -> None:
     register(hf, "worker-2")
     hf.workers.drain("worker-1")
 
-    def heard(name: str) -> bool:
+    def is_told_to_drain(name: str) -> bool:
         return hf.read(lambda tx: read_pulse(tx, queues=["default"], jobs=["work"], holder=name)).drains
 
-    assert [heard(name) for name in ("worker-1", "worker-2", "no-one")] == [True, False, False]
+    assert [is_told_to_drain(name) for name in ("worker-1", "worker-2", "no-one")] == [True, False, False]
 
 
 def test_why_says_that_only_a_draining_worker_could_start_a_run(hf: Holdfast) -> None:
@@ -58,8 +58,8 @@ def test_why_says_that_only_a_draining_worker_could_start_a_run(hf: Holdfast) ->
     register(hf, "worker-1")
     hf.workers.drain("worker-1")
 
-    said = ("worker-1 could start it, but is shutting down; start another worker",)
-    assert hf.why(run).reasons == said
+    expected = ("worker-1 could start it, but is shutting down; start another worker",)
+    assert hf.why(run).reasons == expected
     alive = hf.workers.list()
     assert why_unserved(alive, "default") == "no live worker serves queue default, except one that is shutting down"
 
@@ -93,7 +93,7 @@ def test_a_draining_worker_finishes_its_runs_and_claims_no_more(live: Holdfast) 
 
 
 @pytest.mark.contract("S3", "S5")
-def test_a_worker_with_drain_also_runs_what_a_lost_worker_left(url: str) -> None:
+def test_a_worker_with_drain_also_executes_the_runs_of_a_lost_worker(url: str) -> None:
     with Holdfast(url, poll_interval=0.05, lease=3) as hf:
 
         @hf.job(name="work")
@@ -103,12 +103,12 @@ def test_a_worker_with_drain_also_runs_what_a_lost_worker_left(url: str) -> None
         run = work.submit()
         lost = Manual(hf).worker("lost")
         [claim] = lost.claim()
-        hf.do(lambda tx: tx.run("renew_leases", rows=[_over(claim, tx.now)], holder="lost"))
+        hf.do(lambda tx: tx.run("renew_leases", rows=[_expired(claim, tx.now)], holder="lost"))
         worker = hf.worker(drain=True)
         worker.start()
         assert worker.join(timeout=60) == "drained"
         assert run.result(timeout=1) == 1
 
 
-def _over(claim: Any, now: Any) -> dict[str, Any]:
+def _expired(claim: Any, now: Any) -> dict[str, Any]:
     return {"run_id": claim.lease.run_id, "claim": claim.lease.claim, "expires_at": now - timedelta(seconds=1)}

@@ -40,7 +40,7 @@ def test_runs_execute_in_the_background_while_the_caller_continues(live: Holdfas
 
     with live.worker(concurrency=4):
         runs = [slow.submit(number) for number in range(10)] + [asynchronous.submit(number) for number in range(10)]
-        assert runs[0].refresh().state in ("queued", "running"), "submit waited for the work"
+        assert runs[0].refresh().state in ("queued", "running"), "submit must not wait for the work"
         go.set()
         assert [run.result(timeout=PATIENCE) for run in runs] == [*range(10), *(-n for n in range(10))]
     assert live.verify() == []
@@ -96,7 +96,7 @@ def test_runs_of_one_key_never_overlap_in_two_workers(live: Holdfast) -> None:
 def test_a_claim_that_meets_a_locked_database_is_logged_recorded_and_repeated(
     url: str, database: Database, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Someone else holds the lock that a claim needs: nothing is lost, no one fails, and it can be read later."""
+    """Another connection holds the lock that a claim needs: no run is lost or fails, and the wait is recorded."""
     caplog.set_level(logging.WARNING, logger="holdfast.worker")
     with Holdfast(url, poll_interval=0.05, lease=3, busy_timeout=0.1) as hf:
         started, go = threading.Event(), threading.Event()
@@ -113,8 +113,10 @@ def test_a_claim_that_meets_a_locked_database_is_logged_recorded_and_repeated(
         assert started.wait(PATIENCE)
         with contextlib.closing(database.connect()) as other:
             database.lock_ready(other)
-            go.set()  # its one place is free: now it must finish, and claim
-            wait_for(lambda: [one for one in caplog.messages if one.startswith("worker: ")])  # at once, not afterwards
+            go.set()  # the run ends: now the worker must finish it and claim the next
+            wait_for(
+                lambda: [one for one in caplog.messages if one.startswith("worker: ")]
+            )  # logged while the lock is still held
             other.execute("rollback")
         states = [ended(run).state for run in runs]
         wait_for(lambda: database.all("select run_id from holdfast_events where kind = 'DATABASE_BUSY'"))
@@ -126,7 +128,7 @@ def test_a_claim_that_meets_a_locked_database_is_logged_recorded_and_repeated(
 
 @pytest.mark.contract("S3")
 def test_failure_hooks_are_called_for_failures_and_their_errors_do_no_harm(live: Holdfast) -> None:
-    told: list[tuple[str, str]] = []
+    reported: list[tuple[str, str]] = []
 
     @live.job(name="work", max_attempts=2, retry=Retry(delay=timedelta(0)))
     def work(fail: bool) -> None:
@@ -138,15 +140,15 @@ def test_failure_hooks_are_called_for_failures_and_their_errors_do_no_harm(live:
         raise RuntimeError("the hook itself")
 
     @live.on_failure
-    def tell(run: Snapshot) -> None:
-        told.append((run.id, run.state))
+    def report(run: Snapshot) -> None:
+        reported.append((run.id, run.state))
 
     with live.worker():
         bad, good = work.submit(True), work.submit(False)
         assert (ended(bad).state, ended(good).state) == ("failed", "succeeded")
-        wait_for(lambda: told)
+        wait_for(lambda: reported)
         assert ended(work.submit(False)).state == "succeeded"
-    assert told == [(bad.id, "failed")]
+    assert reported == [(bad.id, "failed")]
 
 
 @pytest.mark.contract("P11")
@@ -179,7 +181,7 @@ def test_logs_and_progress_are_stored_with_the_run_and_redacted(live: Holdfast) 
 @pytest.mark.parametrize("isolation", ["thread", "async"])
 def test_the_last_progress_of_a_failed_run_is_stored(live: Holdfast, isolation: str) -> None:
     def work(ctx: Context) -> None:
-        for done in range(1, 8):  # each too soon after the one before
+        for done in range(1, 8):  # each too soon after the previous one
             ctx.progress(done)
         raise ValueError("enough")
 
@@ -240,7 +242,7 @@ def test_one_result_that_cannot_be_stored_does_not_fail_its_batch(live: Holdfast
 
 @pytest.fixture
 def begins(live: Holdfast, monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """When each transaction, or statement that is one by itself, began."""
+    """The times at which transactions, or statements outside of one, began."""
     times: list[float] = []
     dialect = live.store.dialect
 
@@ -258,7 +260,7 @@ def begins(live: Holdfast, monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 @pytest.fixture
 def turns(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """When each turn of a worker's loop began."""
+    """The times at which the turns of a worker's loop began."""
     times: list[float] = []
     real = WorkerLoop.turn
 
@@ -298,7 +300,7 @@ def test_the_poll_interval_is_a_second_by_default(sqlite_url: str) -> None:
 
 @pytest.mark.contract("P9", "S3")
 def test_a_submission_wakes_the_worker_before_its_poll_interval(url: str) -> None:
-    # The tick is longer than anyone here waits.
+    # The poll interval is longer than this test waits, so only a notification can start a run in time.
     with Holdfast(url, poll_interval=2 * PATIENCE, lease=6 * PATIENCE) as hf, Holdfast(url) as elsewhere:
         jobs = []
         for one in (hf, elsewhere):
@@ -310,7 +312,7 @@ def test_a_submission_wakes_the_worker_before_its_poll_interval(url: str) -> Non
             jobs.append(work)
         with hf.worker():
             jobs[0].submit().result(timeout=PATIENCE)
-            for job in jobs:  # the same process, and one that has to be heard
+            for job in jobs:  # the worker's own Holdfast, then one whose commits must be announced to it
                 run = job.submit()
                 wait_for(lambda run=run: run.refresh().snapshot.ended)  # type: ignore[misc]
 

@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize("kind", ["thread", "async", "thread that lingers"])
 def test_a_run_past_its_timeout_is_stopped_by_its_worker(live: Holdfast, kind: str) -> None:
     let_go = threading.Event()
-    told: list[str] = []
+    seen_by_job: list[str] = []
 
     def thread(ctx: Context) -> str:
         if kind == "thread":
             while not ctx.cancelled:
                 time.sleep(0.005)
-            told.append("cancelled")
+            seen_by_job.append("cancelled")
             ctx.check()
         let_go.wait(PATIENCE)
         try:
             ctx.step("late", lambda: "must not be kept")
         except HoldfastError as error:
-            told.append(error.code)
+            seen_by_job.append(error.code)
             raise
         return "too late"
 
@@ -42,7 +42,7 @@ def test_a_run_past_its_timeout_is_stopped_by_its_worker(live: Holdfast, kind: s
         try:
             await asyncio.sleep(PATIENCE)
         except asyncio.CancelledError:
-            told.append("cancelled")
+            seen_by_job.append("cancelled")
             raise
         return "too late"
 
@@ -52,7 +52,7 @@ def test_a_run_past_its_timeout_is_stopped_by_its_worker(live: Holdfast, kind: s
         run = work.submit()
         seen = ended(run)
         let_go.set()
-        wait_for(lambda: told)
+        wait_for(lambda: seen_by_job)
 
     assert (seen.state, seen.failure_type, seen.attempt) == ("timed_out", "TIMED_OUT", 1)
     stops = "the function stopped" if kind == "async" else "the function may still be running"
@@ -212,12 +212,12 @@ def test_a_worker_that_shuts_down_claims_no_slots(live: Holdfast) -> None:
     wait_for(claimed)
     worker.request_stop()
     begun = claimed()
-    # Its orchestrator goes on for the others: when this one is ready, the seconds of two more slots have come.
+    # Its orchestrator continues to promote runs: when this run is ready, two more slots have come due.
     later = work.using(delay=2.5).submit()
     wait_for(lambda: later.refresh().snapshot.place == "ready")
     stopped_with = claimed()
     let_go.set()
     worker.join()
 
-    # One slot may have been on its way as the stop was asked for.
+    # One slot may have been claimed while the stop was requested.
     assert stopped_with - begun <= 1

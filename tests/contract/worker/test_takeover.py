@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @pytest.mark.contract("L4", "L7")
 def test_a_job_that_blocks_longer_than_a_lease_keeps_it(url: str) -> None:
-    """A blocked event loop or thread: the lease is renewed elsewhere."""
+    """The lease is renewed in another thread than the blocked one."""
     with Holdfast(url, poll_interval=0.1, lease=3) as hf:
 
         @hf.job(name="thread")
@@ -45,7 +45,7 @@ def test_a_job_that_blocks_longer_than_a_lease_keeps_it(url: str) -> None:
 
 @pytest.mark.contract("L6", "L7", "S3")
 def test_an_idle_worker_takes_over_the_runs_of_a_lost_one(url: str, database: Database) -> None:
-    """It has nothing in hand, and is alive all the same: it beats, so it may judge."""
+    """A worker without runs still sends heartbeats, so it can recover the leases of others."""
     with Holdfast(url, poll_interval=0.1, lease=3) as hf:
 
         @hf.job(name="work", key="{key}")
@@ -86,11 +86,11 @@ def test_a_run_is_stopped_before_a_lease_that_cannot_be_renewed_expires(
 
         worker = hf.worker()
         worker.start()
-        monkeypatch.setattr(worker._heartbeat, "beat", lambda: None)  # the network is gone
+        monkeypatch.setattr(worker._heartbeat, "beat", lambda: None)  # as if the network were down
         run = work.submit()
         expires_at = wait_for(lambda: run.refresh().snapshot.expires_at)
         wait_for(lambda: stopped_at)
-        assert stopped_at[0] < expires_at, "it ran on after someone else might have claimed it"
+        assert stopped_at[0] < expires_at, "it must stop before another worker can claim it"
         monkeypatch.undo()
         assert run.result(timeout=PATIENCE) is None
         worker.stop()
@@ -134,7 +134,7 @@ def test_a_run_continues_while_the_database_is_locked_for_longer_than_a_lease(ur
             assert run.result(timeout=PATIENCE) == 1
             assert run.snapshot.takeovers == 0
             wait_for(lambda: hf.events(kinds=["DATABASE_BUSY"]).events)
-        assert len(hf.events(kinds=["DATABASE_BUSY"]).events) == 1, "one block, one event"
+        assert len(hf.events(kinds=["DATABASE_BUSY"]).events) == 1, "there must be one event for the whole time"
 
 
 @pytest.mark.contract("L5", "L7")
@@ -144,10 +144,10 @@ def test_a_worker_that_can_only_read_keeps_its_lease_until_it_is_marked_as_expir
     job = hf.job(name="work", timeout=None)(lambda: None)
     job.submit()
     [claim] = manual.worker("a").claim()
-    settings, hand = hf.settings, InFlight()
+    settings, in_flight = hf.settings, InFlight()
     running = RunInFlight(claimed=claim, job=job, lease_until=clock.elapsed() + 15, deadline=None)
-    hand.take(running)
-    heartbeat = Heartbeat(hf.store, hand, settings, clock, holder="a")
+    in_flight.take(running)
+    heartbeat = Heartbeat(hf.store, in_flight, settings, clock, holder="a")
     proof, wait = settings.proof_for.total_seconds(), settings.takeover_wait
     assert settings.renew_every < settings.proof_for < wait
 
@@ -157,13 +157,13 @@ def test_a_worker_that_can_only_read_keeps_its_lease_until_it_is_marked_as_expir
 
     assert left() == 15
     clock.advance(100)
-    assert left() == proof, "no one has marked it: whoever does must wait"
+    assert left() == proof, "the lease is not marked as expired, so a takeover is at least one wait away"
     manual.orchestrate(takeover_wait=wait)
     assert left() == proof
     clock.advance(4)
     assert left() == proof - 4
     clock.jump(wait)
-    assert left() < 0, "the clock jumped: others see the wait as over"
+    assert left() < 0, "after the jump of the clock, others see the wait as over"
     clock.jump(-2 * wait)
     assert left() == proof
     clock.jump(wait)
@@ -193,10 +193,10 @@ def test_an_exclusive_worker_takes_over_from_a_lost_one(url: str, database: Data
         silent = hf.worker(exclusive="scheduler")
         registration.register(hf, silent)  # its process died right after
         [left] = hf.read(workers.live)
-        with hf.worker(exclusive="scheduler") as successor:  # it waits for one lease at most, and is then refused
+        with hf.worker(exclusive="scheduler") as successor:  # a worker waits at most one lease for its name
             [found] = hf.read(workers.live)
             assert found.id == successor.id
-            assert found.started_at > left.expires_at, "until then its predecessor might have been heard"
+            assert found.started_at > left.expires_at, "until then its predecessor might have sent a heartbeat"
 
 
 @pytest.mark.contract("J2", "J9")
@@ -220,7 +220,7 @@ def test_an_exclusive_worker_fails_the_runs_of_its_predecessor_before_it_starts_
         next_one = ingest.submit()
 
         with hf.worker(exclusive="scheduler"):
-            assert orphan.refresh().state == "failed", "it is over when start returns"
+            assert orphan.refresh().state == "failed", "the run must have failed before start returns"
             next_one.result(timeout=PATIENCE)
 
         assert orphan.snapshot.failure_type == "PROCESS_TERMINATED"
@@ -228,7 +228,7 @@ def test_an_exclusive_worker_fails_the_runs_of_its_predecessor_before_it_starts_
         [taken] = [event for event in orphan.timeline() if event.kind == "RUN_TAKEN_OVER"]
         assert taken.happened_at is not None
         waited = taken.happened_at - datetime.fromisoformat(taken.data["expired_at"])
-        assert waited >= hf.settings.takeover_wait, "a living worker would have had the time to renew"
+        assert waited >= hf.settings.takeover_wait, "a live worker must have had time to renew"
         assert begun == ["failed"]
         assert hf.verify() == []
         assert "worker_startup_recovery: recovered 1 runs" in caplog.text
@@ -245,13 +245,15 @@ def test_runs_of_an_unknown_worker_fail_at_the_start_if_that_is_the_policy(url: 
             begun.append(orphan.refresh().state)
 
         orphan = ingest.submit()
-        assert len(Manual(hf).worker("host:1:stranger:0123456789").claim()) == 1  # and it has no row among the workers
+        assert len(Manual(hf).worker("host:1:stranger:0123456789").claim()) == 1  # and this worker is not registered
         next_one = ingest.submit()
 
         with hf.worker(exclusive="scheduler", unknown=unknown) as worker:
             if unknown == "fail":
-                assert [one.id for one in hf.read(workers.live)] == [worker.id], "it was heard while it waited"
-                assert orphan.refresh().state == "failed", "it is over when start returns"
+                assert [one.id for one in hf.read(workers.live)] == [worker.id], (
+                    "the worker must have sent heartbeats while it waited"
+                )
+                assert orphan.refresh().state == "failed", "the run must have failed before start returns"
             next_one.result(timeout=PATIENCE)
 
         assert (orphan.refresh().snapshot.error or "").endswith(why)
@@ -281,7 +283,7 @@ def test_an_exclusive_worker_that_was_replaced_starts_nothing_more(url: str, dat
 
 @pytest.mark.contract("P5")
 def test_runs_left_by_a_crash_fail_as_crashed_however_long_ago_it_was(url: str, database: Database) -> None:
-    """Its window is over by now, and someone has asked it to stop: neither is why it ended."""
+    """The deadline has passed and a cancel was requested, but neither is the reason why the runs ended."""
     with Holdfast(url, poll_interval=0.1, lease=3, single_process=True) as crashed:
 
         @crashed.job(name="work", timeout=0.001)
@@ -315,7 +317,7 @@ def test_a_single_process_fails_at_start_up_the_runs_that_a_crash_left(url: str,
             return name
 
         with hf.worker():
-            # At start-up, not after a lease: they are over before the worker has begun.
+            # They have failed at start-up, before the worker has begun, and not only after a lease.
             seen = [hf.snapshot(run.id) for run in orphans]
             assert [(one.state, one.failure_type) for one in seen] == [("failed", "PROCESS_TERMINATED")] * 3
             assert hf.get(waiting.id).result(timeout=PATIENCE) == "a"

@@ -14,10 +14,10 @@ hf = Holdfast(poll_interval=0.05, lease=2, kill_grace=0.5)
 
 @hf.job(timeout=60)
 def film(ctx: Context, folder: Path, frames: int) -> int:
-    """The first attempt stops in the middle of its third frame, until it is told to go on."""
+    """The first attempt waits in the middle of its third frame until the file `go` exists."""
 
-    def shoot(path: Path, number: int) -> None:
-        with open(folder / "shot.txt", "a") as file:
+    def write_frame(path: Path, number: int) -> None:
+        with open(folder / "frames.txt", "a") as file:
             file.write(f"{number} {os.getpid()}\n")
         path.write_bytes(b"%d" % number * 1000)
         if number == 2 and ctx.run.claim == 1:
@@ -27,11 +27,11 @@ def film(ctx: Context, folder: Path, frames: int) -> int:
                 time.sleep(0.02)
 
     try:
-        return sum(_frame(ctx, number, shoot) for number in range(frames))
+        return sum(_frame(ctx, number, write_frame) for number in range(frames))
     except LeaseLost:
         (folder / "refused").touch()
         raise
 
 
-def _frame(ctx: Context, number: int, shoot: Callable[[Path, int], None]) -> int:
-    return ctx.artifact(f"frame-{number}.bin", lambda path: shoot(path, number)).size
+def _frame(ctx: Context, number: int, write_frame: Callable[[Path, int], None]) -> int:
+    return ctx.artifact(f"frame-{number}.bin", lambda path: write_frame(path, number)).size

@@ -62,7 +62,7 @@ def in_process(ctx: Context, seconds: float) -> int:
 
 @hf.job(timeout=None)
 def never_stops(ctx: Context) -> int:
-    """The first attempt never looks whether it should stop, and says again and again that it goes on."""
+    """The first attempt never checks whether it should stop, and keeps writing marks."""
     mark("start", ctx)
     while ctx.run.claim == 1:
         mark("tick", ctx)

@@ -1,6 +1,6 @@
 """A build and a job that needs it, for processes that submit and work at the same time.
 
-`python build_jobs.py FIRST COUNT` submits so many runs, alone, and says 'done'.
+`python build_jobs.py FIRST COUNT` prints 'ready', waits for a line of input, submits COUNT runs and prints 'done'.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def environment(ctx: Context, configuration_id: str, fingerprint: str) -> str:
 
 @hf.build(name="endless", timeout=float(os.environ.get("TEST_TIMEOUT", "1")), isolation="process")
 def endless(fingerprint: str) -> None:
-    """Looks at nothing, and has a child of its own."""
+    """Never checks for its timeout, and starts a child process."""
     child = subprocess.Popen(["sleep", "600"])
     part = MARKS / "pids.part"
     part.write_text(f"{os.getpid()} {child.pid}")
@@ -55,7 +55,7 @@ async def isolated_async(ctx: Context) -> object:
 
 
 def submit(first: int, count: int) -> None:
-    """One by one, from several threads: as a web application does."""
+    """Submit the runs one by one from several threads, as a web application does."""
     request = environment.request(configuration_id="c1", fingerprint="f1")
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(process.using(depends_on=[request]).submit, range(first, first + count)))

@@ -48,21 +48,21 @@ async def add_async(ctx: Context, a: int, b: int) -> int:
 
 @hf.job(isolation="process", max_attempts=2, retry=SOON)
 def forgets(ctx: Context) -> list[str]:
-    """Begins an operation in each attempt, twice in the second one."""
+    """Executes the step `begin` once in the first attempt and twice in the second."""
     first = ctx.step("begin", lambda: f"attempt {ctx.run.claim}")
     ctx.forget("begin")
     if ctx.run.claim == 1:
-        raise Transient("its operation has failed")
+        raise Transient("the operation has failed")
     try:
         ctx.forget("begin")
     except StepNotFound as error:
         return [first, ctx.step("begin", lambda: "once more"), error.code]
-    raise AssertionError("what is not remembered was forgotten")
+    raise AssertionError("forgetting an unknown step must fail")
 
 
 @hf.job(isolation="process", max_attempts=2, retry=SOON)
 def everything(ctx: Context, folder: Path) -> dict[str, object]:
-    """Uses all of a context, and fails after its first step the first time."""
+    """Uses every method of its context; the first attempt fails after the first step."""
     pid = ctx.step("once", os.getpid)
     if ctx.run.claim == 1:
         raise Transient("the first attempt fails")
@@ -85,7 +85,7 @@ def everything(ctx: Context, folder: Path) -> dict[str, object]:
     for _ in range(2):
         called = ctx.artifact("called.txt", write)
         assert (called.read(), called.size) == (b"by a function", 13)
-    assert len(calls) == 1, "what is there and whole is not made again"
+    assert len(calls) == 1, "a complete artifact must not be created again"
     assert kept[0].path is not None
     assert kept[0].path.read_bytes() == b"\x00\x01"
     return {
@@ -115,9 +115,9 @@ def unstorable() -> object:
 
 @hf.job(isolation="process", timeout=None)
 def busy(marks: Path, how: str) -> None:
-    """Writes itself and its children down, and never comes back. Says if an earlier one of them is still there."""
+    """Writes its pid and those of its children to `marks` and never returns; also reports pids that are still alive."""
     if marks.exists() and (alive := [pid for pid in marks.read_text().split() if Path(f"/proc/{pid}/fd").exists()]):
-        marks.with_suffix(".overlap").write_text(f"still there: {alive}")
+        marks.with_suffix(".overlap").write_text(f"still alive: {alive}")
     grandchild = subprocess.Popen(["sleep", "600"])
     escaped = subprocess.Popen(["sleep", "600"], start_new_session=True)
     if how == "ignores SIGTERM":
@@ -127,7 +127,7 @@ def busy(marks: Path, how: str) -> None:
     temporary.rename(marks)
     match how:
         case "holds the GIL":
-            sum(itertools.repeat(1))  # a loop in C that looks at nothing, not even at signals
+            sum(itertools.repeat(1))  # a loop in C that does not even check for signals
         case "sleeps in C with the GIL":
             signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
             ctypes.PyDLL(None).sleep(600)
@@ -141,7 +141,7 @@ def busy(marks: Path, how: str) -> None:
 
 @hf.job(isolation="process", timeout=None)
 def tidy(marks: Path) -> None:
-    """Cleans up when it is told to stop."""
+    """Cleans up when it is stopped."""
     try:
         marks.with_suffix(".started").touch()
         time.sleep(600)
@@ -151,7 +151,7 @@ def tidy(marks: Path) -> None:
 
 @hf.job(isolation="process", timeout=None)
 def counts(ctx: Context, marks: Path) -> None:
-    """Tells how far it is, seven times in a moment, and waits to be stopped."""
+    """Reports progress seven times within a moment, then waits to be stopped."""
     for done in range(1, 8):
         ctx.progress(done)
     marks.write_text("counted")

@@ -1,4 +1,4 @@
-"""Keyed jobs that mark when they start and end; `python keyed_jobs.py COUNT` submits that many and prints each."""
+"""Keyed jobs that mark when they start and end; `python keyed_jobs.py COUNT` submits runs and prints their ids."""
 
 from __future__ import annotations
 

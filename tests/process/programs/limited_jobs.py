@@ -1,4 +1,4 @@
-"""Jobs of a limited queue, and `python limited_jobs.py COUNT`: a process that submits from several threads at once."""
+"""Jobs of a limited queue; `python limited_jobs.py COUNT` submits COUNT runs from several threads at once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ hf = Holdfast(os.environ["HOLDFAST_URL"], poll_interval=0.1, lease=3)
 hf.queue(
     "default",
     max_queued=int(limit) if (limit := os.environ.get("TEST_MAX_QUEUED")) else None,
-    concurrency=int(limit) if (limit := os.environ.get("TEST_PLACES")) else None,
+    concurrency=int(limit) if (limit := os.environ.get("TEST_CONCURRENCY")) else None,
 )
 
 

@@ -32,7 +32,7 @@ def work(ctx: Context, number: int, seconds: float = 0.03) -> int:
 
 @hf.job(timeout=None)
 def wait(ctx: Context, go: str) -> int:
-    """Waits for the file that lets this attempt go."""
+    """Waits until the file for this attempt exists."""
     mark("start", ctx)
     while not (MARKS / f"{go}-{ctx.run.claim}").exists():
         time.sleep(0.02)
@@ -47,7 +47,7 @@ def wait_apart(ctx: Context, go: str) -> int:
 
 @hf.job(timeout=3, max_attempts=2)
 async def neighbour(ctx: Context) -> int:
-    """Takes a second after another run has blocked the event loop."""
+    """Takes one more second after another run has begun to block the event loop."""
     mark("start", ctx)
     try:
         while not (MARKS / "blocked").exists():
@@ -61,7 +61,7 @@ async def neighbour(ctx: Context) -> int:
 
 @hf.job(timeout=2, max_attempts=2)
 async def block(ctx: Context, seconds: float) -> None:
-    """Blocks the event loop that it shares with others."""
+    """Blocks the event loop that it shares with other runs."""
     mark("start", ctx)
     (MARKS / "blocked").touch()
     time.sleep(seconds)

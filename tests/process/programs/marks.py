@@ -1,4 +1,4 @@
-"""Marks: lines about attempts, in a file that no engine writes to. `tests.process.support.marks` reads them."""
+"""Jobs write marks, one line each, to a file outside the database; `tests.process.support.marks` reads them."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def small(number: int) -> int:
 
 
 def write_everything(ctx: Context, folder: Path) -> int:
-    """Begin, wait until the database is locked, then write all that a job can write."""
+    """Begin, wait until the database is locked, then write everything that a job can write."""
     ctx.step("before", lambda: 1)
     (folder / f"begun-{ctx.run.id}-{ctx.run.claim}").touch()
     while not (folder / "locked").exists():

@@ -1,4 +1,4 @@
-"""A pipeline and a family of runs that record what they do, in a file outside the database."""
+"""A pipeline, and a job with children, that write marks to a file outside the database."""
 
 from __future__ import annotations
 
@@ -53,5 +53,5 @@ def leaf(ctx: Context, number: int) -> int:
 
 @hf.job(isolation="process", timeout=60)
 def tree(ctx: Context, count: int) -> int:
-    """In a process of its own: it asks its worker for everything."""
+    """An isolated parent: its process submits and gathers its children through the worker."""
     return sum(ctx.gather(*(ctx.submit_child(leaf, number) for number in range(count))))

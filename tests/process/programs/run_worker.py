@@ -15,15 +15,15 @@ def main(module: str, concurrency: int, exclusive: str | None) -> int:
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
     app = importlib.import_module(module)
     worker = app.hf.worker(concurrency=concurrency, exclusive=exclusive)
-    asked = threading.Event()
-    signal.signal(signal.SIGTERM, lambda number, frame: asked.set())
+    stop_requested = threading.Event()
+    signal.signal(signal.SIGTERM, lambda number, frame: stop_requested.set())
     try:
         worker.start()
     except WorkerExists as error:
         print(error, flush=True)
         return 3
     print("ready", worker.id, flush=True)
-    while worker.alive and not asked.wait(0.1):
+    while worker.alive and not stop_requested.wait(0.1):
         pass
     print(worker.stop(), flush=True)
     return 0

@@ -1,4 +1,4 @@
-"""A schedule with a slot every second that several processes share; each slot writes a line."""
+"""A schedule with a slot every second, shared by several processes; each of its runs writes a line to a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A pipeline, and a job beside it that shows that a worker or an orchestrator is running."""
+"""A pipeline, and a separate job that shows that the worker or the orchestrator is active."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Outside clients of SQLite files: `python sqlite_clients.py FOLDER`, until it is told to stop.
+"""External clients of SQLite files: `python sqlite_clients.py FOLDER` runs until SIGTERM.
 
-They use the standard library's SQLite and, where there is one, the system's `sqlite3`. In turn they read every database
-below the folder, write to a table of their own, and make a backup. At the end they print how often they did it.
+It uses the SQLite of the standard library and, for backups, the `sqlite3` command if it is installed. It visits the
+databases below the folder in turn: it reads a table, writes to a table of its own and sometimes makes a backup. At the
+end it prints the number of visits.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 COMMAND = shutil.which("sqlite3")
-EVERY = 10  # visits: how often one is a backup
-PAUSE = 0.02  # between two visits: the processes that are disturbed need the CPU, too
+EVERY = 10  # visits per backup
+PAUSE = 0.02  # seconds between visits, which leave the CPU to the processes under test
 
 
 class Stopped(Exception):
@@ -56,7 +57,7 @@ def visit(path: Path) -> None:
         try:
             connection.execute("select count(*) from holdfast_runs").fetchone()
         except sqlite3.OperationalError:
-            return  # not made yet, or not a database of the engine
+            return  # not created yet, or not a Holdfast database
         connection.execute("create table if not exists visits (number integer)")
         connection.execute("insert into visits values (1)")
 

@@ -1,4 +1,4 @@
-"""A process for the tests of `system.child`: python -m tests.process.sample_process BEHAVIOUR [FD]."""
+"""A process for the tests of `system.child`: python -m tests.process.programs.supervised BEHAVIOUR [FD]."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 def serve(fd: int) -> None:
-    """Answer on an inherited socket."""
+    """Serve HTTP on an inherited socket."""
     with HTTPServer(("127.0.0.1", 0), Handler, bind_and_activate=False) as server:
         server.socket.close()
         server.socket = socket.socket(fileno=fd)

@@ -1,4 +1,4 @@
-"""An application whose every process writes its spans to one file, a line each."""
+"""An application whose processes all write their spans to one file, one span a line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Lines(SpanExporter):
         with Path(os.environ["TEST_SPANS"]).open("a") as file:
             for span in spans:
                 assert span.context is not None
-                told = {
+                line = {
                     "name": span.name,
                     "kind": span.kind.name,
                     "trace": span.context.trace_id,
@@ -30,7 +30,7 @@ class Lines(SpanExporter):
                     "pid": os.getpid(),
                     "attributes": dict(span.attributes or {}),
                 }
-                file.write(json.dumps(told) + "\n")
+                file.write(json.dumps(line) + "\n")
         return SpanExportResult.SUCCESS
 
 
@@ -41,10 +41,10 @@ if "TEST_SPANS" in os.environ:
 
 
 @hf.job(isolation="process")
-def apart(ctx: Context) -> int:
-    return ctx.step("alone", int, "1")
+def isolated(ctx: Context) -> int:
+    return ctx.step("isolated step", int, "1")
 
 
 @hf.job()
-def together(ctx: Context) -> int:
-    return ctx.step("beside others", int, "1")
+def threaded(ctx: Context) -> int:
+    return ctx.step("threaded step", int, "1")

@@ -1,4 +1,4 @@
-"""One application on two web frameworks: a request submits a run, and each server process has a worker of its own."""
+"""One application on two web frameworks: a request submits a run, and each server process has its own worker."""
 
 from __future__ import annotations
 
