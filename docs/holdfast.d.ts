@@ -70,7 +70,7 @@ export interface Build {
   unreadable: string | null;
   /** Runs that used it, among the newest 5,000 runs with dependencies. */
   uses: number;
-  /** In a list: fields longer than 10,000 characters, which are only complete in the build itself. */
+  /** Fields that a list cuts, because they have over 10,000 characters. Get the build to read them. */
   cut: Array<"result" | "error">;
 }
 
@@ -157,7 +157,7 @@ export interface FilterBody {
   until?: string | null;
   /** Text that the error contains; case does not matter. */
   error?: string | null;
-  /** Argument → value, as in the query. */
+  /** Path of an argument → value, as `arg` in the query. */
   args?: { [name: string]: string | number | boolean | null };
 }
 
@@ -172,7 +172,7 @@ export interface Gauge {
 /** A run that has a key lock. */
 export interface Holder {
   run_id: string;
-  /** `running` on its `worker`; `ready`, and not started; or `waits`: with key_order='strict', a run keeps its key while it waits for its next attempt (at `due_at`) or for its children. */
+  /** `running` on its `worker`, `ready` to start, or `waits`. With key_order='strict', a run keeps its key while it waits for its next attempt (at `due_at`) or for its children. */
   state: "running" | "ready" | "waits";
   worker: string | null;
   due_at: string | null;
@@ -194,7 +194,7 @@ export interface Job {
   doc: string | null;
   queue: string;
   priority: number;
-  /** The template of its concurrency key, if it is a string. */
+  /** The template of its key; null if it has none or a function computes it. */
   key: string | null;
   isolation: string;
   scheduled: boolean;
@@ -203,7 +203,7 @@ export interface Job {
   policy: Policy;
 }
 
-/** All runs of a job that ever ended, for one queue if one is named. */
+/** All runs of one job in one queue that have ever ended. */
 export interface JobTotals {
   job: string;
   queue: string;
@@ -245,7 +245,7 @@ export interface Logs {
   records: Array<LogRecord>;
   /** The cursor to continue from, even if there are no more records yet. */
   next: string;
-  /** Whether more records can be read at once. */
+  /** Whether more records can be read now. */
   more: boolean;
 }
 
@@ -275,7 +275,7 @@ export interface Overview {
 }
 
 export interface Pause {
-  /** Why; shown on the dashboard and in explanations of waiting runs. */
+  /** The reason, shown on the dashboard and in explanations of waiting runs. */
   note?: string | null;
 }
 
@@ -326,7 +326,7 @@ export interface Policy {
 export interface Progress {
   stages: number;
   done: number;
-  /** When the first of them started, if any has. */
+  /** When the first of these stages started, if any has. */
   begun_at: string | null;
 }
 
@@ -408,7 +408,7 @@ export interface Run {
   policy: Policy;
   /** Which stored values can't be decoded, and why; usually null. */
   unreadable: string | null;
-  /** In a list: fields longer than 10,000 characters, which are only complete in the run itself. */
+  /** Fields that a list cuts, because they have over 10,000 characters. Get the run to read them. */
   cut: Array<"args" | "result" | "error">;
 }
 
@@ -429,7 +429,7 @@ export interface ScheduleInfo {
   /** The time zone of a cron expression. */
   tz: string | null;
   queue: string;
-  /** Up to when its slots are decided; null until a worker starts with it. */
+  /** Up to when its slots are decided; null until the schedule is stored. */
   evaluated_at: string | null;
   paused_at: string | null;
   note: string | null;
@@ -541,7 +541,7 @@ export interface Submit {
   queue?: string | null;
   /** Runs with a higher priority start first. */
   priority?: number | null;
-  /** Concurrency key: at most `key_limit` runs of a key (by default one) run at a time. */
+  /** At most `key_limit` runs (by default one) with the same key run at once. */
   key?: string | null;
   /** Start this many seconds later. */
   delay?: number | null;
@@ -555,7 +555,7 @@ export interface Submit {
   unique?: "queued" | "active" | null;
 }
 
-/** The current throughput, measured on the last `runs` runs to end, since `since`. Cancelled runs count neither as successes nor as failures. */
+/** The current throughput, measured over the `runs` runs that have ended since `since`. Cancelled runs count neither as successes nor as failures. */
 export interface Throughput {
   runs: number;
   since: string;
@@ -611,7 +611,7 @@ export interface WorkerInfo {
   expires_at: string;
   /** Whether it is shutting down: it finishes its runs and claims no more. */
   stopping: boolean;
-  /** When someone asked it to drain: to claim no more runs, finish those it has, and end. */
+  /** When someone asked it to drain: to claim no more runs, finish its current runs, and end. */
   drain_requested_at: string | null;
   /** The schedules that it handles, each with the digest of its definition in the worker's code. */
   schedules: { [name: string]: string };
@@ -681,7 +681,7 @@ export interface Api {
   submit_run: Call<Run, None, None, Submit>;
   /** GET /api/runs: Search runs, the newest first */
   list_runs: Call<SearchPage<Run>, None, Api["count_runs"]["query"] & {
-    /** newest: ended runs are sorted by their end; submitted: all runs are sorted by submission. */
+    /** `newest` sorts ended runs by their end; `submitted` sorts all runs by their submission. */
     order?: "newest" | "submitted";
     /** `next` of the previous page. */
     after?: string | null;

@@ -24,6 +24,7 @@ from holdfast import __version__
 from holdfast.app import Holdfast
 from holdfast.jobs.importing import refuse_import
 from holdfast.orchestrator import build_requests, cancel_children, fan_out, promote, recover
+from holdfast.orchestrator.loop import Pulse, read_pulse
 from holdfast.orchestrator.schedule import Scheduler
 from holdfast.orchestrator.statistics import Rollup
 from holdfast.runs import workers
@@ -69,8 +70,11 @@ class Manual:
         """
         total = 0
         for _ in range(ROUNDS):
-            taken = self.hf.do(lambda tx: recover.expired(tx, wait=takeover_wait, limit=limit))
-            moved = self.promote(limit=limit) + len(taken)
+            pulse = self._pulse()
+            moved = 0
+            if pulse.expires_at is not None and pulse.expires_at < self.hf.clock.now():
+                moved += len(self.hf.do(lambda tx: recover.expired(tx, wait=takeover_wait, limit=limit)))
+            moved += self._promote(pulse, limit=limit)
             moved += self.schedule()
             total += moved
             if not moved:
@@ -79,17 +83,39 @@ class Manual:
 
     def promote(self, *, limit: int = 1000) -> int:
         """Do one round of the passes that make waiting runs ready, and return how many runs moved."""
-        moved = self.hf.do(lambda tx: promote.due(tx, limit=limit))
-        cursor: tuple[str, str] | None = ("", "")
-        while cursor is not None:
-            cursor, ended = self.hf.do(partial(_check_dependencies, cursor=cursor, limit=limit))
-            moved += ended  # runs that depend on these may move next
-        moved += self.hf.do(lambda tx: build_requests.resolve(tx, limit=limit))
-        moved += self.hf.do(lambda tx: fan_out.stages(tx, limit=limit))
-        moved += self.hf.do(lambda tx: cancel_children.children(tx, limit=limit))
-        self.hf.do(lambda tx: promote.check_waiting(tx, limit=limit))
-        moved += self.hf.do(lambda tx: promote.assign_key_locks(tx, limit=limit))
-        return moved + self.hf.do(lambda tx: promote.mark_checked(tx, limit=limit))
+        return self._promote(self._pulse(), limit=limit)
+
+    def _pulse(self) -> Pulse:
+        return self.hf.store.once(lambda tx: read_pulse(tx, queues=[], jobs=[], holder=NAME), write=False)
+
+    def _promote(self, pulse: Pulse, *, limit: int) -> int:
+        """Do the passes that have work, in the order of a real orchestrator. A pass may make work for a later one."""
+        do, moved = self.hf.do, 0
+        is_due = pulse.due_at is not None and pulse.due_at <= self.hf.clock.now()
+        if is_due:
+            moved += do(lambda tx: promote.due(tx, limit=limit))
+        if pulse.dependencies:
+            cursor: tuple[str, str] | None = ("", "")
+            while cursor is not None:
+                cursor, ended = do(partial(_check_dependencies, cursor=cursor, limit=limit))
+                moved += ended  # runs that depend on these may move next
+        if is_due or pulse.dependencies:
+            pulse = self._pulse()
+        if pulse.unchecked:
+            moved += do(lambda tx: build_requests.resolve(tx, limit=limit))
+        if pulse.unchecked or pulse.pending_actions:
+            moved += do(lambda tx: fan_out.stages(tx, limit=limit))
+        if pulse.unchecked or pulse.child_cancellations:
+            moved += do(lambda tx: cancel_children.children(tx, limit=limit))
+        if pulse.pending_actions or pulse.child_cancellations:
+            pulse = self._pulse()
+        if pulse.unchecked:
+            do(lambda tx: promote.check_waiting(tx, limit=limit))
+        if pulse.unchecked or pulse.open_key_locks:
+            moved += do(lambda tx: promote.assign_key_locks(tx, limit=limit))
+        if pulse.unchecked:
+            moved += do(lambda tx: promote.mark_checked(tx, limit=limit))
+        return moved
 
     def schedule(self) -> int:
         """Claim or skip the slots that are due, as a worker process would, and return how many."""
@@ -120,6 +146,8 @@ class Manual:
 
     def _claim_one(self, queues: Sequence[str]) -> list[ClaimedRun]:
         """Claim the next run that can start. A run that must wait for its rate is skipped."""
+        if not queues:
+            return []
         left = -1
         while not (claims := self.worker(queues=queues).claim(limit=1)):
             before, left = left, sum(queue.ready for queue in self.hf.queues.list())
