@@ -26,6 +26,7 @@ from holdfast.tokens import Tokens
 from holdfast.values.keys import Holder, Key
 from holdfast.values.queues import Queue
 from holdfast.values.workers import ActiveRun, WorkerInfo
+from holdfast.worker.worker import Worker
 
 PAGE = ROOT / "docs" / "guide" / "python.md"
 
@@ -54,7 +55,7 @@ CLASSES: dict[str, type] = NAMESPACES | {
             holdfast.AuditEntry,
         ),
         *(holdfast.Build, holdfast.ScheduleInfo, holdfast.Slot, Key, Holder, Queue),
-        *(WorkerInfo, ActiveRun),
+        *(WorkerInfo, ActiveRun, holdfast.Context, Worker),
     )
 }
 # Names that only the engine itself uses.
@@ -66,7 +67,11 @@ INTERNAL = {
     "SearchPage": "of whole",
 }
 # Attributes that are set when an object is created, so its class does not have them.
-INSTANCE_ATTRIBUTES: dict[str, dict[str, str | None]] = {"Run": {"id": None}}
+INSTANCE_ATTRIBUTES: dict[str, dict[str, str | None]] = {
+    "Run": {"id": None},
+    "Context": {"run": None, "log": None},
+    "Worker": {"id": None, "drained": None},
+}
 
 
 def documented(heading: str) -> dict[str, str | None]:
