@@ -13,6 +13,7 @@ program is started as usual.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import ctypes
 import gc
@@ -132,6 +133,12 @@ class _Template:
                 pass_fds=[theirs.fileno()],
             )
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        atexit.register(self.close)
+
+    def close(self) -> None:
+        """End the template: it exits when its socket is closed."""
+        self._socket.close()
+        self._process.wait(timeout=60)
 
     def start(self, request: Mapping[str, Any], files: Sequence[int]) -> int:
         """Start a program with these open files, and return its pid."""

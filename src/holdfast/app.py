@@ -277,7 +277,7 @@ class Holdfast(Runtime):
                         "requeue", or "fail" with the setting `single_process`
         on_shutdown     if the worker shuts down: "release" the run for another worker, or "fail" it
         on_timeout      if an attempt times out: "end" the run as timed out, or "retry" it
-        max_takeovers   the number of lost workers after which the run fails
+        max_takeovers   with on_crash="requeue": how many times a run starts again after a lost worker; then it fails
         key_order       "due": while a run waits for a retry, others with its key may run; "strict": it keeps the key
         key_limit       the number of runs with the same key that may run at once
         keep_forever    exempt the runs from retention

@@ -193,8 +193,8 @@ def within(
 ) -> list[Artifact]:
     """Return the artifacts in a folder, or in all folders below it."""
     # Select a range of texts. Folders below `folder` begin with "folder/" and sort before "folder0", because '0' is the
-    # character after '/'. No other folder sorts between "folder" and "folder!". The end needs a character above the
-    # space, because SQL Server pads the shorter text with spaces when it compares.
+    # character after '/'. No other folder sorts between "folder" and "folder!". The upper bound ends in "!", which
+    # sorts after a space, because SQL Server pads the shorter text with spaces when it compares.
     first, last = (f"{folder}/", f"{folder}0") if below else (folder, f"{folder}!")
     first, behind = (first, "") if after is None else (max(first, after[0]), after[1])
     rows = tx.all("find_artifacts", first=first, last=last, behind=behind, limit=limit)

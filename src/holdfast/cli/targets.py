@@ -1,4 +1,4 @@
-"""Targets: the first argument of every command.
+"""Targets: the first argument of every command except `completion`.
 
 It is an application (`module:attribute` or `file.py:attribute`), a database URL for commands that need no code, or
 the URL of a server.
@@ -92,7 +92,7 @@ def resolve(target: str, *, create: bool = False, local_only: bool = False) -> H
         if local_only:
             at = remote.without_token(target)
             raise CannotLoad(f"{at} is a server; this command needs the application or the database itself")
-        # A client has every method that the commands use; a test compares the two.
+        # A client has every method that the commands use; a test compares its methods with those of Holdfast.
         return cast(Holdfast, remote.client(target))
     if not is_url(target):
         return application(target)

@@ -49,7 +49,7 @@ class Pipelines:
         return [decoding.listed(self._wire, one["run"]) for one in found]
 
     def progress(self, pipelines: Sequence[Snapshot]) -> Mapping[str, Progress]:
-        """For each pipeline, by run id, return how many stages it has and has done, and when the first one started."""
+        """Return for each pipeline, by run id, its number of stages, how many are done, and when the first started."""
         return {run.id: self.show(run.id).progress for run in pipelines if run.kind == "pipeline"}
 
     def segments(self, run: RunLike, stage: str, *, limit: int = 1000, after: str = "") -> builtins.list[Segment]:

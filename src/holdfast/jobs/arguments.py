@@ -130,7 +130,7 @@ class Arguments:
         return self.result.encode(value, what=f"the result of {self.of}", max_bytes=max_bytes)
 
     def encode_finish(self, value: Any, *, max_bytes: int) -> tuple[str, Any]:
-        """Encode the result given to `ctx.finish`. A function annotated with None may use any plain JSON."""
+        """Encode the result given to `ctx.finish`. For a function annotated `-> None`, any plain JSON is accepted."""
         shape = plain() if self.result.hint in (None, type(None)) else self.result
         return shape.encode(value, what=f"the result of {self.of}", max_bytes=max_bytes)
 

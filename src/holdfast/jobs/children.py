@@ -51,9 +51,9 @@ class Waiting(BaseException):
 
 
 def waited_for(error: BaseException) -> tuple[str, ...]:
-    """Return the runs that an attempt waits for, or none if it also ended for another reason.
+    """Return the runs that an attempt waits for, or none if it raised any other error as well.
 
-    A task group can raise Waiting several times.
+    A task group can raise several Waiting errors at once, in an exception group.
     """
     match error:
         case Waiting():
@@ -65,7 +65,10 @@ def waited_for(error: BaseException) -> tuple[str, ...]:
 
 
 def named(job: Job[..., Any], numbers: Iterator[int]) -> tuple[str, Options]:
-    """Return the name of a child and its options without that name. A child without a name gets the next number."""
+    """Return the name of a child, and its options without `idempotency_key`, which gave the name.
+
+    A child without a name gets the next number.
+    """
     if not isinstance(job, Job):
         raise InvalidPolicy(f"ctx.submit_child takes a job and its arguments, not {job!r}")
     options = job.options

@@ -56,7 +56,7 @@ class Options:
         self._check_pairs()
 
     def _check_pairs(self) -> None:
-        """Refuse an option without another that it needs, or with one that it excludes."""
+        """Raise InvalidPolicy if an option lacks another that it needs, or is given with one that it excludes."""
         if self.key is None and self.policy.key_limit != 1:
             raise InvalidPolicy("key_limit has no effect without a key; give a key as well")
         if self.key is None and self.policy.key_order != "due":

@@ -64,7 +64,7 @@ def search_runs(
 ) -> SearchPage[Snapshot]:
     """Return the next page of matching runs. `after` is the `next` of the previous page; only ids below `bound` match.
 
-    With `order="submitted"`, ended runs are searched among all runs.
+    With `order="submitted"`, ended runs are read from the table of all runs instead of the table of outcomes.
     """
     source = _source(wanted.without_state if order == "submitted" else wanted)
     plain = wanted.plain and (order == "newest" or wanted.state is None)

@@ -3,7 +3,7 @@
     queued     from the run's row
     starts     by claim: from the lease, the outcome, or the event that ended the attempt
     steps      by claim and number: the fence makes sure that they are written one after the other
-    recorded   by number: only the holder of the run writes events, so numbers are in the order of commits
+    recorded   by number: a transaction that writes an event locks the run first, so numbers are in the order of commits
     the end    after everything else
 
 These sources are merged by time; the events of one source always keep their order. A cursor holds the position in each
@@ -173,7 +173,7 @@ class _Merger:
         return first is None or (first.kind == "OPERATOR_ACTION" and _at(first) > _at(ending(self._run)))
 
     def _step_events(self) -> Iterator[tuple[dict[str, int], Event]]:
-        """Yield the start and the end of each step, each with the changes to the position after it."""
+        """Yield the start and the end of each step, each with the position fields that change after it."""
         last = self._position
         for step in self._steps:
             changes = {"claim": step.claim, "step": step.number}

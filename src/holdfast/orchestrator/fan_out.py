@@ -61,7 +61,8 @@ def _expand(tx: Transaction, row: Row, plan: Plan, *, limit: int) -> int:
     end = begin + len(batch)
     last = end == len(segments)
     dependencies = dict.fromkeys(_insert(tx, plan, stage, batch, traceparent=row["traceparent"]), 0)
-    # Each segment depends only on its counterpart. The stage itself also depends on each followed stage as a whole.
+    # A segment depends only on the segment of the same name in each followed stage. The stage itself also depends on
+    # each followed stage as a whole.
     followed = {plan[name].run_id: SKIP for name in stage.split.follows}
     if dependencies := dependencies | followed if last else dependencies:
         rows = [
@@ -103,7 +104,7 @@ def _segments(tx: Transaction, source: Stage) -> list[tuple[str, Any]]:
 def _possible(
     tx: Transaction, plan: Plan, stage: Stage, batch: Sequence[tuple[str, Any]]
 ) -> list[tuple[str, Any, dict[str, int]]]:
-    """Return the segments with their dependencies; stop at the first whose counterpart in a stage is missing."""
+    """Return the segments with their dependencies. Stop at the first that a followed stage does not have yet."""
     assert stage.split is not None
     names = [name for name, _ in batch]
     followed: list[dict[str, str]] = []

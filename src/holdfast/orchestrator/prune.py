@@ -77,7 +77,7 @@ class Pruner:
 
 RUNS = 500  # per transaction: 15 to 25 ms on SQLite and PostgreSQL; on SQLite every other writer waits that long
 EVENTS = 5000
-FILES = 50  # few, because each may be a request to an object storage inside the transaction
+FILES = 50  # few, because each may be a request to object storage inside the transaction
 ROLLUPS = 1000
 RATES = 50  # of up to 101 rows each
 PAGE = 1000

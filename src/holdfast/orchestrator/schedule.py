@@ -24,7 +24,7 @@ from holdfast.values.events import Event
 
 log = logging.getLogger("holdfast.orchestrator")
 
-MAX_SLOTS = 1000  # slots that are stored one by one after a long outage
+MAX_SLOTS = 1000  # slots that get a row each after a long outage; older ones are recorded as one event
 BATCH = 100  # schedules per round, so that other tasks are not delayed
 SEEN_EVERY = timedelta(hours=1)
 SET_BACK = timedelta(minutes=1)  # smaller backward jumps of the clock need no handling

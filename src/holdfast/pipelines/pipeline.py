@@ -87,9 +87,9 @@ class Pipeline(Job[..., Any]):
         """Turn a function into a stage. A later stage gets the result in a parameter with this stage's name.
 
         after           the stage or stages that must end first, as functions or by name
-        each            the parameter that gets the value of a segment. It splits the stage into segments, each a run,
-                        one for each value that the first stage of `after` returns. If that stage is split too, both
-                        have the same segments
+        each            split the stage into segments, one for each value that the first stage of `after` returns. Each
+                        segment is a run and gets its value in the parameter with this name. If the first stage of
+                        `after` is split too, both have the same segments
         version         change it when the stage starts to produce something else; a new version does not reuse the
                         artifacts of an older one
         on_error        "stop" (default): the pipeline fails if the stage fails; "continue": later stages run anyway
@@ -209,10 +209,10 @@ def _stages_before(pipeline: Pipeline, after: After) -> tuple[StageJob, ...]:
         if not isinstance(stage, StageJob) or stage.pipeline.stages is not pipeline.stages:
             known = f"; so far it has {', '.join(pipeline.stages)}" if pipeline.stages else ""
             raise InvalidPolicy(
-                f"pipeline {pipeline.name}: after names {stage!r}, which is not one of its stages{known}"
+                f"pipeline {pipeline.name}: the option after names {stage!r}, which is not one of its stages{known}"
             )
     if len(set(listed)) < len(listed):
-        raise InvalidPolicy(f"pipeline {pipeline.name}: after names a stage twice")
+        raise InvalidPolicy(f"pipeline {pipeline.name}: the option after names a stage twice")
     return listed
 
 

@@ -36,7 +36,7 @@ Groups: TypeAlias = dict[tuple[str, str, bool], list[Group]]
 
 
 def show(tx: Transaction, run_id: str) -> PipelineInfo:
-    """Return the state of each stage of a pipeline. Segments are counted, however many there are."""
+    """Return the state of each stage of a pipeline. Segments are not listed, only counted by state."""
     try:
         plan, fault = plan_of(tx, run_id), None
     except Unreadable as error:
@@ -221,7 +221,7 @@ def _count_groups(tx: Transaction, plan: Plan) -> Groups:
 
 
 def _result(tx: Transaction, plan: Plan, stage: Stage, *, own: Stage | None = None, segment: str | None = None) -> str:
-    """Return a stage's result. If it has the same segments as `own`, return only that of its segment `segment`."""
+    """Return a stage's result. If it has the same segments as `own`, return only the result of segment `segment`."""
     if stage.split is None:
         return _run_result(tx, stage.run_id)
     if segment and own is not None and own.split is not None and own.split.source == stage.split.source:

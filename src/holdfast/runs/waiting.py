@@ -48,7 +48,7 @@ def take_waiting(tx: Transaction, run_ids: Sequence[str]) -> list[QueueEntry]:
 
 
 def let_go_waiting(tx: Transaction, run_ids: Sequence[str]) -> list[QueueEntry]:
-    """Remove the runs that have nothing left to wait for from `waits`, and return them. The caller must move them."""
+    """Remove from `waits` the runs that have nothing left to wait for, and return them. The caller must move them."""
     return [QueueEntry.of(row) for row in tx.all("delete_free_waits", ids=sorted(run_ids))]
 
 

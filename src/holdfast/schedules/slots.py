@@ -1,7 +1,7 @@
 """Slots: the due times of a schedule, and what was decided for each.
 
     due ──▶ claimed      its run was submitted in the same transaction. The outcome of the run is that of the slot.
-                         `claimed_by` is the worker that claimed it or, if it was triggered by hand, can run it
+                         `claimed_by` is the worker that claimed it; for a slot triggered by hand, one that can run it
         ──▶ coalesced    a later slot that had become due as well runs instead
         ──▶ skipped      an earlier run had not ended, or the queue was full
         ──▶ missed       no worker claimed it in time

@@ -26,7 +26,7 @@ LAG = timedelta(seconds=15)
 
 After this time the transaction has been committed, or the database reports it as still open."""
 MARGIN = timedelta(seconds=1)
-"""A transaction may have read its time this much before the start that the database reports for it."""
+"""A transaction may have read the clock up to this long before the start time that the database reports for it."""
 PATIENCE = timedelta(minutes=10)
 """The longest time to wait for a transaction that stays open."""
 SLICE = 5000

@@ -1,4 +1,4 @@
-"""Clock: the only module that reads the time.
+"""Clock: the only module that reads the wall clock.
 
 `now` is the database's time, so that hosts with wrong clocks agree. It is CLOCK_BOOTTIME plus an offset
 that is measured on connect and at every heartbeat. CLOCK_BOOTTIME continues while the machine is suspended,

@@ -75,7 +75,7 @@ def _close(close: Callable[[], None]) -> None:
 
 
 def close_old_connections_of_async_code() -> None:
-    """Do the same in the thread that Django's async methods use.
+    """Let Django close its old connections in the thread that its async methods use.
 
     All async code shares this one thread, which makes its calls in order. So the connections are closed before any
     later call, and the caller need not wait.

@@ -182,7 +182,7 @@ def storable(text: str) -> bool:
 def check_text(value: object, *, what: str) -> None:
     """Raise InvalidArguments unless this is None or text that every database can store."""
     if value is not None and not (isinstance(value, str) and storable(value)):
-        raise InvalidArguments(f"{what} must be text without NUL characters and lone surrogates")
+        raise InvalidArguments(f"{what} must be text without NUL characters or lone surrogates")
 
 
 def digest(*parts: str | None, size: int = 8) -> str:

@@ -79,7 +79,7 @@ def is_name(value: object, *, max_length: int = MAX_NAME) -> TypeGuard[str]:
 def check_name(value: object, *, what: str, max_length: int = MAX_NAME) -> None:
     """Raise InvalidPolicy unless this is a valid name of a queue, a job or the like."""
     if not is_name(value, max_length=max_length):
-        raise InvalidPolicy(f"{what} must be text of 1 to {max_length} characters, without NUL and lone surrogates")
+        raise InvalidPolicy(f"{what} must be text of 1 to {max_length} characters, without NUL or lone surrogates")
 
 
 def is_segment_name(name: object) -> bool:

@@ -89,7 +89,7 @@ class Manual:
         return self.hf.store.once(lambda tx: read_pulse(tx, queues=[], jobs=[], holder=NAME), write=False)
 
     def _promote(self, pulse: Pulse, *, limit: int) -> int:
-        """Do the passes that have work, in the order of a real orchestrator. A pass may make work for a later one."""
+        """Do the passes that have work. A pass may make work for a later one."""
         do, moved = self.hf.do, 0
         is_due = pulse.due_at is not None and pulse.due_at <= self.hf.clock.now()
         if is_due:

@@ -1,7 +1,8 @@
 """Histograms: durations counted in a few buckets, which can be added up.
 
 The bounds are fixed, from 1 ms to a little more than a day. Each is the previous one times the square root of two, so
-a percentile is accurate to within 20 %. Histograms of single minutes, hours or machines add up to the total's.
+a percentile is accurate to within 20 %. The sum of the histograms of several minutes, hours or
+machines is the histogram of their total.
 """
 
 from __future__ import annotations

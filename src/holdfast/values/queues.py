@@ -41,7 +41,7 @@ class Limits:
     def check(self, queue: str) -> None:
         if not isinstance(queue, str) or not 0 < len(queue) <= MAX_NAME or not json_text.storable(queue):
             raise InvalidPolicy(
-                f"a queue's name must be text of 1 to {MAX_NAME} characters, without NUL and lone surrogates"
+                f"a queue's name must be text of 1 to {MAX_NAME} characters, without NUL or lone surrogates"
             )
         for name, value, least in (("max_queued", self.max_queued, 1), ("concurrency", self.concurrency, 1)):
             if value is UNSET or value is None:

@@ -131,6 +131,6 @@ class StepTimes:
 
 
 def last_line(error: str) -> str:
-    """Return the last line of a traceback. The event has the whole traceback."""
+    """Return the last line of a traceback, at most 1,000 characters. The event or outcome keeps the whole traceback."""
     lines = error.strip().splitlines()
     return lines[-1][:1000] if lines else ""

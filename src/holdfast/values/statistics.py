@@ -157,7 +157,7 @@ class JobTotals:
 class Counter:
     """A counter: its name, its label and its value."""
 
-    name: Annotated[str, Field(examples=["leases_lost"])]
+    name: Annotated[str, Field(examples=["lease_lost"])]
     label: str
     value: int
 

@@ -393,7 +393,7 @@ def _named(queues: Sequence[str]) -> list[str]:
     if not names:
         raise InvalidPolicy(f"queues must name at least one queue, not {queues!r}")
     for name in names:
-        check_name(name, what="each of queues")
+        check_name(name, what="each name in queues")
     return names
 
 

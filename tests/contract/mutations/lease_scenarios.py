@@ -121,11 +121,13 @@ def only_the_marked_lease_is_recovered(on: ScenarioSetup) -> None:
 
 
 def a_lease_with_time_left_is_not_marked(on: ScenarioSetup) -> None:
+    lost = on.submit()
+    on.claim("a")
+    on.clock.advance(2 * on.hf.settings.lease)
     run = on.submit()
     on.claim("a")
-    on.clock.advance(SOON)
     on.manual.orchestrate()
-    assert on.place(run) == "leases"
+    assert (on.place(lost), on.place(run)) == ("ready", "leases")
 
 
 def a_lease_is_not_recovered_before_the_wait_is_over(on: ScenarioSetup) -> None:

@@ -1,4 +1,4 @@
-"""Backends: artifact stores in a local folder or in a bucket of an object storage."""
+"""Backends: artifact stores in a local folder or in an object storage bucket."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys: at most `key_limit` runs of a key run at once. Key locks decide which runs; `hf.keys` lists the keys.
+"""Keys: at most `key_limit` runs of a key run at once. Key locks decide which ones; `hf.keys` lists the keys.
 
     (no lock) ──take──▶ held by a run ──finish opens it──▶ open ──orchestrator──▶ held by the oldest due run
                                                              └──none waits──▶ (no lock)

@@ -72,7 +72,8 @@ MOST = 10_000  # how many ready runs per queue, and waiting runs of all queues, 
 QUEUES = 10_000
 
 SETTLED = timedelta(minutes=1)
-"""A run submitted this soon after a capacity is set need not be counted: its submission may have begun before."""
+"""A run submitted within this time after a capacity was set may have no capacity row, because its submission may have
+begun before. `verify` does not report such a run."""
 
 
 class DeclaredLimits:

@@ -5,9 +5,9 @@
        └────────────────── services ──────────────┘
 
 It runs as a script and imports one file of Holdfast, so it starts within milliseconds, and it executes no job code
-itself. The worker, or its guardian through shared memory, tells it when the lease ends. It kills the run in two
-cases: the lease ends without a renewal (the worker is stopped or swapped out), or the control socket closes (the worker
-is gone). It then kills the run's process group and every other descendant, and waits until none is left.
+itself. The worker, or its guardian through shared memory, tells it when the lease ends. It kills the run if the worker
+asks for it, if the lease ends without a renewal (the worker is stopped or swapped out), or if the control socket closes
+(the worker is gone). It then kills the run's process group and every other descendant, and waits until none is left.
 """
 
 from __future__ import annotations
