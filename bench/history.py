@@ -84,7 +84,7 @@ SQLITE = {
     "series": "(with recursive s (g) as (select 1 union all select g + 1 from s where g < {count}) select g from s)",
 }
 TEXTS = {
-    # A lease has the key of its run.
+    # A running run has the same key here as in its lease above.
     "key": f"case when g > {FIRSTS['running'] + 1} then 'r' || (g - {FIRSTS['running']}) "
     f"when g > {FIRSTS['running']} then 'hot' else 'k' || (g % 5000) end",
     "policy": Policy().to_json(),

@@ -1,4 +1,7 @@
-"""Raw: the upper limit. The bare driver on the same tables; claim and finish are durable commits of 100 runs each."""
+"""Raw: the upper limit for Holdfast's own figures, measured with the bare driver on the same tables.
+
+Each claim and each finish is a durable commit of 100 runs.
+"""
 
 from __future__ import annotations
 

@@ -161,7 +161,7 @@ export interface FilterBody {
   args?: { [name: string]: string | number | boolean | null };
 }
 
-/** How many runs were waiting or ready, how many were running, and how long the oldest had been ready. */
+/** How many runs were waiting or ready, how many were running, and the age of the oldest ready run. */
 export interface Gauge {
   at: string;
   waiting: number;
@@ -470,7 +470,7 @@ export interface Series {
 export interface Slot {
   schedule: string;
   scheduled_for: string;
-  /** upcoming, queued, running, ran, failed, cancelled, skipped_timeout (its run timed out), skipped, missed or coalesced */
+  /** upcoming, queued, running, ran, failed, cancelled, skipped_timeout (its run timed out), skipped, missed, coalesced or removed (its run was deleted) */
   outcome: string;
   run_id: string | null;
   reason: string | null;
@@ -681,7 +681,7 @@ export interface Api {
   submit_run: Call<Run, None, None, Submit>;
   /** GET /api/runs: Search runs, the newest first */
   list_runs: Call<SearchPage<Run>, None, Api["count_runs"]["query"] & {
-    /** `newest` sorts ended runs by their end; `submitted` sorts all runs by their submission. */
+    /** `newest` sorts by end if `state` is a final state and there is no `parent`, otherwise by submission; `submitted` always sorts by submission. */
     order?: "newest" | "submitted";
     /** `next` of the previous page. */
     after?: string | null;

@@ -5,7 +5,8 @@ Mypy runs at the same time as the tests, and all tests run even if some fail.
 ./test                everything except the long tests
 ./test --all          also the long tests, the PostgreSQL tests again on a server with unusual defaults, and the SQLite
                       tests again with the newest SQLite library
-./test --fast         format, lint, types, layers and the tests that need no server; takes under a minute
+./test --fast         format, lint, types, layers and the tests in tests/unit, tests/codebase and tests/docs; takes
+                      under a minute
 ./test ARGUMENTS      only pytest, with these arguments
 """
 

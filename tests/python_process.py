@@ -3,7 +3,7 @@
     test ──request──▶ template ──fork──▶ short-lived child ──fork──▶ the program
 
 The program is a real process and a child of the test: it has its own pid, files, environment and exit code. Importing
-Holdfast is most of the work of a short command, and hundreds of tests start one. Tests about starting itself use
+Holdfast is most of the work of a short command, and hundreds of tests start one. Tests of the start-up itself use
 `subprocess` instead.
 
 The short-lived child ends at once, and Linux then makes the program a child of the test process, which has asked for
@@ -132,7 +132,7 @@ class _Template:
                 stdout=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
             )
-        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        self._libc = ctypes.CDLL(None, use_errno=True)
         atexit.register(self.close)
 
     def close(self) -> None:
@@ -144,12 +144,17 @@ class _Template:
         """Start a program with these open files, and return its pid."""
         text = json.dumps(request).encode()
         with self._lock:
+            self._adopt(1)
             socket.send_fds(self._socket, [LENGTH.pack(len(text))], files)
             self._socket.sendall(text)
             answer = self._socket.recv(LENGTH.size)
+            self._adopt(0)  # no other process whose parent has ended becomes a child of the tests
         assert len(answer) == LENGTH.size, "the template of the tests' processes has ended"
         pid: int = LENGTH.unpack(answer)[0]
         return pid
+
+    def _adopt(self, on: int) -> None:
+        self._libc.prctl(PR_SET_CHILD_SUBREAPER, on, 0, 0, 0)
 
 
 _started: list[_Template] = []

@@ -45,7 +45,7 @@ def event_clustering(ctx: Context, scheduled_for: datetime) -> dict[str, Any]:
 
 
 def retention_cleanup(ctx: Context, scheduled_for: datetime) -> dict[str, Any]:
-    """Delete old articles and events that are in no edition. Their age is never measured from a future time."""
+    """Delete old articles and events that are in no edition. If the slot is in the future, age counts from now."""
     from apps.dailybrief.retention import clean
 
     _require_slot(ctx)

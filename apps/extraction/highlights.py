@@ -13,7 +13,7 @@ MAX_CHARACTERS = 60_000  # of one page
 
 @dataclass(frozen=True)
 class Piece:
-    """Some text, and the number of the field if it is the value of one."""
+    """Some text; if it is the value of a field, `field` is the number of that field."""
 
     text: str
     field: int | None = None

@@ -193,7 +193,7 @@ def _call(provider: str, request: Callable[[], T]) -> T:
 
 @hf.schedule(every=timedelta(minutes=5), name="extraction.delete_unused_files", queue=QUEUE, keep_forever=False)
 def delete_unused_files(ctx: Context) -> int:
-    """Delete files that belong to no document, because its rows were never written or have been deleted."""
+    """Delete files whose document was never saved or has been deleted."""
     return delete_unused()
 
 

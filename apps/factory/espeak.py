@@ -1,7 +1,8 @@
 """espeak-ng as a script: `python espeak.py VOICE PACE RATE < text`.
 
-The library keeps state between texts, so that it speaks the same text slightly differently later. Use a new process for
-each text.
+The library keeps state between texts, so it speaks the same text slightly differently later. Use a new process for each
+text.
+
 The script prints one line of JSON with the position and the start of each word, [[position, millisecond], …], then the
 samples.
 """

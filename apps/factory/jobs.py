@@ -27,13 +27,13 @@ from holdfast import Context, GiveUp, Holdfast, InvalidSetting, Retry
 
 QUEUE = "factory"
 # A short lease and poll interval, so that a lost worker is noticed soon. Runs are kept, because the page of a video
-# shows them, and its segments are their artifacts.
+# shows them, and the files of its segments are artifacts of these runs.
 DEFAULTS = {"lease": 10, "poll_interval": 0.25, "kill_grace": 2, "retention": 0, "retention_failed": 0}
 
 hf = Holdfast(**{name: value for name, value in DEFAULTS.items() if f"HOLDFAST_{name.upper()}" not in os.environ})  # type: ignore[arg-type]
 if not isinstance(hf.settings.artifacts, Path):
     raise InvalidSetting(
-        "HOLDFAST_ARTIFACTS must be a folder for the factory, not an object storage, because ffmpeg reads from it"
+        "HOLDFAST_ARTIFACTS must be a folder for the factory, not object storage, because ffmpeg reads from it"
     )
 # Only the factory starts this pipeline: a run started in another way would belong to no edition.
 video = hf.pipeline("factory.video", queue=QUEUE, only_from_code=True, start_at="/videos")

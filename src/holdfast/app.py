@@ -339,8 +339,8 @@ class Holdfast(Runtime):
         priority   runs with a higher number start first
         timeout    the time limit of one attempt, in seconds or as a timedelta; None means no limit
         isolation  "thread", "async" or "process", as for a job
-        **policy   any other field of Policy. By default a build whose worker is lost is started once more, and fails if
-                   its worker is lost again
+        **policy   any other field of Policy, except key_limit and key_order. By default a build whose worker is lost
+                   is started once more, and fails if its worker is lost again
         """
         from holdfast.builds.decorator import build_decorator, build_policy
 
@@ -398,7 +398,7 @@ class Holdfast(Runtime):
         return pipeline
 
     def on_failure(self, hook: FailureHook) -> FailureHook:
-        """Decorator: call the function with a Snapshot of each run that fails in a worker of this process."""
+        """Decorator: call the function with a Snapshot of each run that fails or times out in this process."""
         self._declarations.failure_hooks.append(hook)
         return hook
 

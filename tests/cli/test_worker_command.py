@@ -81,7 +81,7 @@ def test_the_first_signal_lets_running_work_finish(shell: Shell, inside: Invoke,
 
 
 def is_stopped_by(process: subprocess.Popen[str], number: signal.Signals) -> bool:
-    """Send a signal and return whether the process has ended; signals within two seconds count as one."""
+    """Send a signal and return whether the process has ended. Repeat it, because signals within 2 s count as one."""
     process.send_signal(number)
     return process.poll() is not None
 

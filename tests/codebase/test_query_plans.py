@@ -24,7 +24,7 @@ LARGE |= {"events", "steps", "artifacts", "unique_runs", "builds", "slots", "rat
 # Statements that read only the first row of a table, although the plan says that they scan it.
 FIRST_ROW = {"pulse": {"dependencies"}, "count_states": {"waits", "ready"}}
 FIRST_ROW |= {"find_change_markers": {"runs", "events"}}  # these read only the last entry of an index
-# Partial indexes that contain only the rows to process; a scan of a complete one is intended.
+# Partial indexes that contain only the rows to process; reading all of such an index is intended.
 SHORT_INDEXES = {
     "ix_waits_unchecked",
     "ix_waits_due",
@@ -206,7 +206,7 @@ def recorded_parameters(wanted: RunFilter, *, budget: int, limit: int) -> dict[s
 def test_a_search_on_postgres_reads_a_bounded_number_of_rows(
     on_postgres: Holdfast, which: str, budget: int, limit: int
 ) -> None:
-    """Reads at most `budget` rows of its place, and each of these runs once. The actual rows are counted."""
+    """Reads at most `budget` rows of its place, and the run of each row only once. The actual rows are counted."""
     query = on_postgres.store.queries["find_matching"]
     with on_postgres.store.reading() as tx:
         bound = query.bind(tx._bound(query, recorded_parameters(SEARCHES[which], budget=budget, limit=limit)))

@@ -30,7 +30,7 @@ def test_nothing_uses_the_threads_of_the_event_loop() -> None:
         for node in ast.walk(tree)
         if isinstance(node, ast.Attribute) and node.attr == "run_in_executor"
     ]
-    assert found == [], "use holdfast.threads"
+    assert found == [], "use holdfast.support.threads"
 
 
 def test_nothing_is_compiled_or_imported_from_text() -> None:

@@ -1,4 +1,4 @@
-"""The Python code in the README, the docs and the examples runs as printed."""
+"""Runs the Python code of the README, the docs and the examples as it is printed."""
 
 from __future__ import annotations
 

@@ -6,8 +6,8 @@ python -m tests.mutants --minutes 20 --jobs 1
 python -m tests.mutants --again          try all breaks again, whatever their verdicts were
 
 A break is applied to a copy of the project; then the tests that name the promise run until one of them fails. Each
-verdict is kept in `.mutants/` until the break, its file or the file of the test that failed changes. The result of a
-complete round is written to `docs/contracts.md`.
+verdict is kept in `.mutants/` until one of these changes: the break, its file, or the file of the test that failed. The
+result of a complete round is written to `docs/contracts.md`.
 """
 
 from __future__ import annotations

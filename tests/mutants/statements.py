@@ -1,7 +1,7 @@
 """Break a statement on purpose: a scenario that passes with the statement as it is must then fail.
 
-The broken text is made from the text of the statement in each dialect. A condition that is not found fails
-the test, so a statement can't change and silently escape. SQL Server's statements are written differently and are
+The broken text is made from the text of the statement in each dialect. A condition that is not found fails the test,
+so a changed statement can't silently stay unbroken. SQL Server's statements are written differently and are
 not broken here.
 """
 

@@ -1,4 +1,4 @@
-"""Databases for a world, a SQLite file or separate tables in PostgreSQL, and how the oracle reads them."""
+"""The databases of a world (a SQLite file, or separate tables in PostgreSQL), and how the oracle reads them."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ def test_the_oracle_finds_a_worker_that_ignores_the_expired_mark(
     assert found(alone, first=8) is not None
 
 
-def test_a_worker_that_alone_cannot_write_stops_its_runs_in_time() -> None:
+def test_a_worker_stops_its_runs_in_time_if_it_is_the_only_one_that_cannot_write() -> None:
     assert found(replace(QUIET, block_one=0.01), seeds=5) is None
 
 

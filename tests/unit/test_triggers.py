@@ -62,7 +62,7 @@ def at(text: str) -> datetime:
         # Lord Howe changes by half an hour: 02:00 → 01:30 on 5 April, 02:00 → 02:30 on 4 October.
         ("45 1 * * *", "Australia/Lord_Howe", "2026-04-04", ["14:45"]),
         ("15 2 * * *", "Australia/Lord_Howe", "2026-10-03", ["15:30"]),
-        # Interval-like expressions follow elapsed time: 25 hours in October, 23 in March, a repeated half hour.
+        # Any other expression has a slot whenever the local time matches: a repeated time has two, a skipped one none.
         ("0 * * * *", "Europe/Berlin", "2026-10-25", [f"{hour:02}:00" for hour in range(24)]),
         ("0 */2 * * *", "Europe/Berlin", "2026-10-24", [f"{hour:02}:00" for hour in range(0, 24, 2)]),
         ("*/30 2 * * *", "Europe/Berlin", "2026-10-25", ["00:00", "00:30", "01:00", "01:30"]),

@@ -108,7 +108,7 @@ def made(hf: Holdfast) -> dict[str, str]:
 
 
 def worker(now: datetime) -> WorkerInfo:
-    """A worker that has not expired, neither by the test's clock nor by the real clock that commands use."""
+    """A worker that has expired neither by the test's clock nor by the real clock that commands use."""
     return WorkerInfo(
         id="vm:2:worker",
         host="vm",

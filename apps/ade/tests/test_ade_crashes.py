@@ -27,7 +27,8 @@ pytestmark = pytest.mark.timeout(300)
 @pytest.mark.parametrize("own_url", stores(long="postgres"), indirect=True)
 @pytest.mark.contract("Q5", "Q8", "Q13", "Q14")
 def test_killed_servers_and_timeouts_leave_no_run_build_or_process_behind(own_url: str, tmp_path: Path) -> None:
-    """After one kill of its server, a build is executed again; after a second, it fails. A run fails after the first.
+    """A build whose server is killed is executed again; if this happens twice, the build fails. A run fails after the
+    first kill.
 
     The last service has short timeouts: slow work fails with a message, and leaves no process behind.
     """

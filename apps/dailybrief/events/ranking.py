@@ -26,7 +26,10 @@ class Coverage:
     last_at: datetime
 
     def score(self, as_of: datetime) -> float:
-        """The importance of the event. Each doubling of the sources adds the same; more articles add a little."""
+        """The importance of the event.
+
+        Each doubling of the sources adds about the same amount; more articles add a little.
+        """
         age = max(as_of - self.last_at, timedelta(0)) / HALF_LIFE
         return round((log2(1 + self.sources) + 0.1 * log2(1 + self.articles)) * exp2(-age), 9)
 

@@ -1,5 +1,5 @@
 """/events/ID: one event with its summary, its timeline and its articles."""
-# No postponed annotations: FastAPI could not resolve `site`, which the endpoints use as a closure.
+# No postponed annotations: FastAPI could not resolve those that use the local `site`.
 
 from typing import Annotated
 

@@ -1,5 +1,5 @@
 """/feeds: lists the feeds with the result of the last fetch, adds feeds and removes them."""
-# No postponed annotations: FastAPI could not resolve `site`, which the endpoints use as a closure.
+# No postponed annotations: FastAPI could not resolve those that use the local `site`.
 
 from datetime import datetime
 from typing import Annotated, Any

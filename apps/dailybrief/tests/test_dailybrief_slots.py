@@ -331,7 +331,7 @@ def test_job_runs_has_the_error_of_a_failed_job(
 
 
 @pytest.mark.contract("J6", "J7", "J4")
-def test_a_run_that_timed_out_on_a_silent_worker_is_skipped_timeout_and_the_next_slot_runs(
+def test_a_run_that_timed_out_on_a_silent_worker_has_status_skipped_timeout_and_the_next_slot_runs(
     newsroom: Holdfast, manual: Manual, clock: FakeClock, store: Database
 ) -> None:
     clock.advance(10 * MINUTE)
@@ -353,7 +353,7 @@ def test_a_run_that_timed_out_on_a_silent_worker_is_skipped_timeout_and_the_next
 @pytest.mark.contract("J9", "J6")
 @pytest.mark.parametrize("begun", [True, False])
 def test_a_run_of_a_dead_worker_is_failed_as_recovered_even_if_it_timed_out(url: str, begun: bool) -> None:
-    """The worker's death is certain, but the run may not have run for too long. The same holds for a slot that was
+    """It is certain that the worker died, but not that the run itself took too long. The same holds for a slot that was
     claimed but not started."""
     schedule = replace(schedules.job_schedules(Settings())[0], expected=timedelta(milliseconds=1))
     with Holdfast(url, poll_interval=0.1, lease=1) as hf:
@@ -373,7 +373,7 @@ def test_a_run_of_a_dead_worker_is_failed_as_recovered_even_if_it_timed_out(url:
 
 
 @pytest.mark.contract("J11", "J10", "J2")
-def test_a_run_fails_without_a_slot_after_a_late_start_or_on_another_worker(
+def test_a_run_fails_if_it_has_no_slot_or_started_late_or_is_on_another_worker(
     newsroom: Holdfast, manual: Manual, clock: FakeClock, store: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from apps.dailybrief import jobs

@@ -1,8 +1,8 @@
-"""Finds the values of `grouping.RULES`, from the tuning part only: `python -m apps.dailybrief.tests.tune_clustering`.
+"""Finds the values of `grouping.RULES`: `python -m apps.dailybrief.tests.tune_clustering`.
 
-The four weights and the constant come from a logistic regression over all pairs of articles within the window. The
-threshold and the number of links are the ones with the best adjusted Rand index. The values in RULES are rounded by
-hand.
+It uses only the tuning part of the labelled news. The four weights and the constant come from a logistic regression
+over all pairs of articles within the window. The threshold and the number of links are the ones with the best adjusted
+Rand index. The values in RULES are rounded by hand.
 """
 
 from __future__ import annotations

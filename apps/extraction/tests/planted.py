@@ -10,8 +10,8 @@ and a fixed seed make four to seven passages for each document. So each template
 time with different names and numbers, like the clauses of real contracts. A planted passage is in a document of its
 kind.
 
-Every other passage, ordered by its SHA-256, is held out. The weights were tuned with the paraphrased questions of the
-other passages only. All texts have one author, so the results hold for texts of this style.
+Half of the passages are held out: every second one in the order of their SHA-256. The weights were tuned only with the
+paraphrased questions of the other half. All texts have one author, so the results hold for texts of this style.
 """
 
 from __future__ import annotations

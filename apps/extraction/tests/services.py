@@ -47,7 +47,10 @@ class Gate:
 
 @dataclass
 class Fault:
-    """An unusual response. With `hang`, it is sent only after the test; with `gate`, when the gate is opened."""
+    """An unusual response. With `hang`, it is sent only after the test.
+
+    With `gate`, the request waits until the gate is opened, and then gets its usual response.
+    """
 
     status: int = 500
     headers: dict[str, str] = field(default_factory=dict)
@@ -140,7 +143,7 @@ class Services:
         self.faults[what].extend(faults)
 
     def hold(self, what: str, *, after: int = 0) -> Gate:
-        """Hold the next request of a kind, or one `after` it; it is answered as usual when its gate is opened."""
+        """Hold the next request of a kind, or a later one: `after` requests pass first. Its gate lets it continue."""
         gates = [Gate() for _ in range(after + 1)]
         for earlier in gates[:-1]:
             earlier.open()

@@ -380,7 +380,7 @@ def test_a_user_deletes_a_video_after_confirming_it(factory: FactoryInstance, ad
 
 
 class Watched:
-    """The page of a video whose polls a test counts, and can hold back.
+    """The page of a video. A test can count its polls, and hold back the answers.
 
     hold   if true, the answers to polls are kept in `held`
     """

@@ -45,7 +45,7 @@ def queues() -> None:
 @parameters.target_argument()
 @parameters.json_option
 def list_(target: str, as_json: bool) -> int:
-    """List every queue that has runs, a limit, a pause, a refused submission or a live worker.
+    """List every queue that has unfinished runs, a limit, a pause, a refused submission or a live worker.
 
     '*' stands for all queues together. QUEUED counts all queued runs, READY those that can start now. MAX QUEUED shows
     the number of unfinished runs and the limit ("3 of 100"). CONCURRENCY is how many runs may run at once. OLDEST is

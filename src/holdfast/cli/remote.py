@@ -20,7 +20,7 @@ def normalised(command: click.Group, given: list[str]) -> list[str]:
     found = _find_command(command, words)
     own = {name for param in (found[1].params if found else ()) for name in param.opts}
     if not options or found is None or own & options.keys():
-        return given  # the command has an option of that name with its own meaning
+        return given  # nothing to move, an unknown command, or a command with its own option of that name
     after, leaf = found
     if "--url" in options:
         if not leaf.params or leaf.params[0].name not in ("target", "app"):

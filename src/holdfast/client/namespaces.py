@@ -105,7 +105,7 @@ class Builds(OperatorNamespace):
         limit: int = 50,
         before: RunLike | None = None,
     ) -> builtins.list[Build]:
-        """List builds, the most recently built first. `before` is the run of the last build of the previous page."""
+        """List builds, those with the newest runs first. `before` is the run of the last build of the previous page."""
         chosen: dict[str, Any] = {"job": None if job is None else job_name(job), "state": state}
         chosen |= {"scope": scope, "fingerprint": fingerprint}
         found = pages(
@@ -183,7 +183,7 @@ class Queues(Namespace):
     """The queues of a server, their pauses and limits."""
 
     def list(self) -> list[Queue]:
-        """List every queue that a live worker serves, or that has runs, a pause, a limit or refused submissions."""
+        """List every queue that has unfinished runs, a pause, a limit, refused submissions or a live worker."""
         return decoding.items(Queue, self._wire.get("queues"))
 
     def get(self, name: str) -> Queue:

@@ -66,7 +66,10 @@ class Context(ABC):
 
     @property
     def attempt(self) -> int:
-        """Which attempt of the run this is, from 1 to `max_attempts`. A takeover or a release uses up no attempt."""
+        """Which attempt of the run this is, from 1 to `max_attempts`.
+
+        A release uses up no attempt, and neither does a takeover with on_crash="requeue".
+        """
         return self.run.attempt
 
     @property

@@ -6,8 +6,8 @@
     ended    outcomes of that state                end
     (any)    runs, of a job or parent if given     submission
 
-Each state is read from its own tables, so a page doesn't scan the history. A page examines at most BUDGET runs; if it
-stops there, its cursor says where to continue.
+Each state is read from its own tables, so a page doesn't scan the history. With a parent, every state is read from the
+parent's runs. A page examines at most BUDGET runs; if it stops there, its cursor says where to continue.
 """
 
 from __future__ import annotations

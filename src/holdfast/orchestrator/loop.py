@@ -195,7 +195,7 @@ class Orchestrator:
     def _may_take_over(self) -> bool:
         """Whether we may mark and take expired leases: our heartbeat is fresh, and our clock has not jumped recently.
 
-        Expired leases are marked in the database, so recovery works even if no process runs as long as a lease lasts.
+        Expired leases are marked in the database, so recovery works even if every process lives for less than a lease.
         """
         return self._clock.settled_for() >= self._settings.lease and self._may_recover()
 

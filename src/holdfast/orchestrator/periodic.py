@@ -15,7 +15,7 @@ log = logging.getLogger("holdfast.orchestrator")
 class PeriodicTask:
     """A task that one process repeats at a fixed interval.
 
-    The function returns None, or in how many seconds to call it next, instead of at its usual time. If it raises a
+    The function returns the number of seconds until its next call, or None for its usual time. If it raises a
     HoldfastError, the error is logged, and the function is called again at its usual time.
     """
 

@@ -105,7 +105,7 @@ def pass_on_key_locks(tx: Transaction) -> None:
 
     A lock without a visible waiter stays open. A run may have started to wait in a commit that we don't see, and
     another orchestrator may have checked that run while the lock was still held. Only a check after this commit finds
-    it.
+    such a run.
     """
     if tx.opened:
         assigned = _assign(tx, _next_runs(tx, tx.opened))

@@ -193,8 +193,8 @@ def _batch(
 
 
 def _remove(tx: Transaction, run_ids: Sequence[str]) -> int:
-    # If another pass had locked these runs, their artifacts and events are not deleted yet. Then keep the runs, because
-    # without them no pass would find the artifacts and events again.
+    # Another pass may have locked these runs, so that we could not delete their artifacts and events. Then keep the
+    # runs: without their rows, no pass would find those artifacts and events again.
     held = retention.held(tx, run_ids)
     left = retention.belongings(tx, held)
     return 0 if left.artifacts or left.events else retention.remove(tx, held)

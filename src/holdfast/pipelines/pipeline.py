@@ -97,7 +97,7 @@ class Pipeline(Job[..., Any]):
         name            the stage's name; default: the function's
         queue, priority for its runs; default: those of the pipeline
         timeout, max_attempts, retry, on_crash, isolation  as for a job
-        **policy        any other field of Policy
+        **policy        any other field of Policy, except key_limit, key_order, only_from_code and start_at
         """
         if bare is not None:
             raise InvalidPolicy(f"pipeline {self.name}: write @{self.name}.stage() with parentheses")

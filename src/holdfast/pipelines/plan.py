@@ -197,8 +197,8 @@ def _dependencies(plan: Plan, stage: Stage) -> dict[str, int]:
     if split is None:
         return {plan[name].run_id: _if_failed(plan[name]) for name in stage.after}
     whole = [plan[name] for name in stage.after if name not in split.follows]
-    # A stage with the same segments as another also waits for that stage's dependencies: before they have ended, an
-    # orchestrator couldn't split it.
+    # A stage with the same segments as another also waits for the other stage's dependencies. Before they have ended,
+    # the other stage has no segments, and this stage's segments depend on those.
     followed = [_dependencies(plan, plan[name]).items() for name in split.follows]
     own = {one.run_id: _if_failed(one) for one in whole} | {plan[split.source].run_id: SKIP}
     return dict(dependency for dependencies in followed for dependency in dependencies) | own

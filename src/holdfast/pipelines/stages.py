@@ -274,7 +274,10 @@ def waiting(tx: Transaction, run: Snapshot) -> list[tuple[str, str | None]]:
 
 
 def _run_to_explain(tx: Transaction, pipeline_id: str, info: StageInfo) -> str | None:
-    """Return the run whose reasons explain a stage's state: the stage's own, or a ready segment if none runs."""
+    """Return the run whose reasons explain a stage's state, if there is one.
+
+    It is the stage's own run or, if the stage is split and no segment is running, a ready segment.
+    """
     if not info.split or not info.total:
         return info.run_id if info.state != "ERROR" else None
     if info.segments["RUNNING"] or not info.segments["READY"]:

@@ -135,7 +135,7 @@ def _cancel(row: Row) -> Cancel | None:
 
 
 def _usable(row: Row) -> bool:
-    """Return whether the build is in progress, or has succeeded and is not stale."""
+    """Return whether the build is in progress or has succeeded, and is not stale."""
     return row["known"] is not None and row["stale_at"] is None and row["state"] in (None, "succeeded")
 
 

@@ -204,9 +204,9 @@ def _start_later(
 def _wait_again(
     tx: Transaction, entries: Sequence[QueueEntry], permits: Mapping[str, int], *, pause: timedelta
 ) -> list[QueueEntry]:
-    """Move runs whose key has another lease to `waits`, and return the runs that only lost the race for a permit.
+    """Move runs to `waits` if another lease holds their key; return the runs that only lost the race for a permit.
 
-    A second lease for a key exists only if someone inserted it by hand.
+    Another lease holds the key only if someone inserted it by hand.
     """
     rows = [{"run_key": entry.key, "key_number": entry.key_number} for entry in entries if entry.key is not None]
     held_keys = (

@@ -2,7 +2,7 @@
 
     ready ──claim──▶ leases ──finish──▶ outcomes
                        │ renew: the worker is still alive
-                       └ expired: an orchestrator marks the lease, waits for a renewal, then removes it
+                       └ expired: an orchestrator marks the lease, and removes it if no renewal follows
 
 A worker holds its lease, expired or not, until the row is deleted.
 

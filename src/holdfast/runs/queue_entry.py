@@ -5,7 +5,7 @@ attempt      how many attempts count against `max_attempts`
 takeovers    how many workers were lost while they executed the run
 key_limit    how many runs may hold the key at once
 key_number   the number of the run's key lock, from 1 to `key_limit`
-rate_turn    the turn of its rate that the run has (see runs.limits.rates)
+rate_turn    the run's turn to start under its rate (see runs.limits.rates)
 """
 
 from __future__ import annotations

@@ -2,12 +2,12 @@
 
     ended ── retention ──▶ [ artifacts ] ──▶ [ events ] ──▶ [ steps, slots, outcome, run ]
 
-Each bracket is a transaction. The row of the run goes last, so that the next pass finds a run whose deletion a crash
-interrupted. A family (a run with its stages, segments and children) is deleted together, once the retention periods of
-all its runs are over.
+Each bracket is a transaction. The row of the run goes last, so that after a crash the next pass finds the run and
+completes its deletion. A family (a run with its stages, segments and children) is deleted together, once the retention
+periods of all its runs are over.
 
 Some runs stay longer:
-- a run that is referenced by a dependency, a build, or a slot that its schedule may read again
+- a run that is referenced by a rerun, a dependency, a build, or a slot that its schedule may read again
 - the run of a build: its retention period begins when the build becomes stale
 - a run with `keep_forever`
 """
@@ -87,7 +87,7 @@ def page(tx: Transaction, state: State, cursor: Cursor, *, before: datetime, lim
 
 
 def heads(tx: Transaction, ended: Sequence[Ended]) -> list[str]:
-    """Return the runs that are not kept forever, without those whose parent exists, which are deleted with it."""
+    """Return the runs that are not kept forever and have no existing parent. Parts are deleted with their parent."""
     parents = sorted({one.parent_id for one in ended if one.parent_id is not None})
     existing = {row["id"] for row in tx.all("find_runs", ids=parents)} if parents else set()
     return [one.run_id for one in ended if not one.keep_forever and one.parent_id not in existing]

@@ -223,7 +223,7 @@ def _dependency_term(submission: Submission, depends_on: str | BuildRequest) -> 
 
 
 def with_dependencies_of(tx: Transaction, submission: Submission, run_id: str) -> Submission:
-    """Return the submission with the dependencies of this run: all its builds, and its runs that have not ended."""
+    """Return the submission with the dependencies of run `run_id`: all builds, and the runs that have not ended."""
     row = tx.one("get_dependency_terms", id=run_id)
     assert row is not None
     depends_on = dict(_read_terms(row["depends_on"], row["dependency_terms"]))

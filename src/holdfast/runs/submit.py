@@ -198,8 +198,8 @@ def _resolve_builds(
     """Get or create the requested builds, and replace them with their runs in the submissions.
 
     Return the builds, the submissions, and the ids of the submissions for which it got or created builds. Unless
-    all of these are new runs, the caller rolls back. In a caller transaction, an orchestrator gets or creates the
-    builds later.
+    all of these submissions become new runs, the caller rolls back. In a caller transaction, an orchestrator gets or
+    creates the builds later.
     """
     found: dict[BuildRequest, BuildMatch] = {}
     new: list[Submission] = []

@@ -22,9 +22,9 @@ from holdfast.values.statistics import Count
 
 MARK = "rollups"
 LAG = timedelta(seconds=15)
-"""How long to wait before counting an outcome, because its time is the start of its transaction.
+"""How long to wait before counting an outcome. Its time is the start of its transaction, which commits later.
 
-After this time the transaction has been committed, or the database reports it as still open."""
+After this wait the transaction has been committed, or the database reports it as still open."""
 MARGIN = timedelta(seconds=1)
 """A transaction may have read the clock up to this long before the start time that the database reports for it."""
 PATIENCE = timedelta(minutes=10)

@@ -313,7 +313,7 @@ class Store:
         return connection
 
     def _forked(self) -> None:
-        # Replace the connections on their next use: now the child may be inside a transaction that it must leave.
+        # Replace the connections on their next use, not now: the child may first have to leave a transaction.
         self._in_new_child = True
 
     def _after_fork(self) -> None:

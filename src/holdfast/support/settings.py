@@ -65,7 +65,7 @@ class Settings(BaseModel):
     auto_migrate: bool = Field(True, description="Create or update the tables on first use.")
     single_process: bool = Field(
         False,
-        description="Allow only one process, by an exclusive lock; at start-up, fail runs that a crash left behind.",
+        description="Allow one worker process only, by an exclusive lock; at start-up, fail runs that a crash left.",
     )
     lease: Seconds = Field(
         timedelta(seconds=15),

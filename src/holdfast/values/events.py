@@ -40,9 +40,9 @@ KINDS = {
     "STEP_FORGOTTEN": "the job deleted the stored result of a step; the next step with its name is executed again",
     "PROGRESS": "the run reported its progress",
     "LOG": "a log record made during the run",
-    "SLOTS_MISSED": "no worker handled a schedule for so long that its oldest slots were missed; these are not listed",
+    "SLOTS_MISSED": "no worker handled a schedule for so long that only this event records its oldest missed slots",
     "OPERATOR_ACTION": "a person took an action: who, which action, and on what",
-    "DATABASE_BUSY": "a worker found the database locked and tried again; recorded once until its next commit",
+    "DATABASE_BUSY": "a worker found the database locked and tried again; its next commit records this once",
 }
 
 

@@ -14,7 +14,8 @@ from holdfast.values.fields import described
 from holdfast.values.runs import Snapshot, State
 
 Order = Literal["newest", "submitted"]
-"""newest: the run that ended last comes first, if all have ended; submitted: the run submitted last comes first."""
+"""newest: the run that ended last comes first if the filter has a final state and no parent, otherwise the run that was
+submitted last. submitted: the run that was submitted last always comes first."""
 
 
 @described

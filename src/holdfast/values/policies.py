@@ -45,7 +45,7 @@ class Policy:
     key_limit      how many runs may hold the key at once
     keep_forever   retention never deletes the run
     rate           how many runs may start in any period of a given length: 10/min, 1/s, 100/30s
-    rate_name      the name under which starts are counted, given or from `rate_key`; default: the name of the job
+    rate_name      the name under which starts are counted: given, or computed by `rate_key`; default: the job's name
     only_from_code only the application's own code may start runs, by `job.submit`; submitting by API or command line
                    and running again are refused
     start_at       the address of the application's page where a person can start a run instead

@@ -59,8 +59,8 @@ class Slot:
     schedule: str
     scheduled_for: datetime
     outcome: str
-    """upcoming, queued, running, ran, failed, cancelled, skipped_timeout (its run timed out), skipped, missed or
-    coalesced"""
+    """upcoming, queued, running, ran, failed, cancelled, skipped_timeout (its run timed out), skipped, missed,
+    coalesced or removed (its run was deleted)"""
     run_id: str | None = None
     reason: str | None = None
     coalesced_into: datetime | None = None

@@ -36,7 +36,7 @@ class Count:
 @described
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gauge:
-    """How many runs were waiting or ready, how many were running, and how long the oldest had been ready."""
+    """How many runs were waiting or ready, how many were running, and the age of the oldest ready run."""
 
     at: datetime
     waiting: int

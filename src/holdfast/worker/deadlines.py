@@ -78,7 +78,7 @@ class Deadlines:
         if now >= (unsafe_at := self._in_flight.guardian.unsafe_at(margin=self._margin / 2)):
             self._on_unsafe("leases could not be renewed in time, and a function in a thread did not stop")
         else:
-            next_at = min(next_at, unsafe_at)  # on time: soon afterwards, the guardian kills this process
+            next_at = min(next_at, unsafe_at)  # check in time: soon after `unsafe_at`, the guardian kills this process
         self._due_at = max(now + 0.001, next_at)
         return self._due_at - now
 

@@ -9,8 +9,8 @@ its worker, including the heartbeat. The guardian is a separate process, so it k
     a lease could be taken while its function still executes,
     or a deadline has passed and the function can't be stopped     kill the worker, if Holdfast started its process
 
-It runs as a script and imports one file of Holdfast until it has to renew, so it needs little memory. It ends when the
-worker ends, for whatever reason.
+It runs as a script. Until it has to renew, it imports only one other file of Holdfast, so it needs little memory. It
+ends when the worker ends, for whatever reason.
 """
 
 from __future__ import annotations

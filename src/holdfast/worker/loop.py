@@ -151,7 +151,7 @@ class WorkerLoop:
                 return
 
     def _commit(self, *, claim: bool) -> None:
-        """Finish and claim in one transaction. If an outcome can't be stored, finish the runs one by one instead."""
+        """Finish and claim in one transaction. If an outcome can't be stored, finish the runs in smaller batches."""
         done = self.completer.take()
         buffered = self.event_buffer.take()
         limit = self._free(len(done)) if claim else 0

@@ -71,10 +71,10 @@ def _lock_file(runtime: Runtime) -> Any:
 
 
 def register(runtime: Runtime, worker: Worker, *, take_over: bool = False) -> None:
-    """Write the worker's row. Raise WorkerExists if a live worker has its exclusive name; checking takes up to a lease.
+    """Write the worker's row. Raise WorkerExists if a live worker has its exclusive name.
 
     An expired row may belong to a live worker that could not write for a while. So a name is taken over only if its
-    row was not renewed for half a lease.
+    row has expired and was not renewed while we watched it for half a lease. This can take about as long as a lease.
     """
     exclusive = "solo" if runtime.settings.single_process else worker.exclusive
     first_seen: dict[str, tuple[datetime, float]] = {}
@@ -136,8 +136,8 @@ def _end_predecessors(runtime: Runtime, worker: Worker) -> None:
     """Recover the runs that earlier workers of our name left behind, before we claim anything.
 
     A run is recovered once its lease has expired and was not renewed for a while. With `unknown='fail'`, this includes
-    the runs of workers that are no longer registered. Slots that such workers claimed but did not start fail,
-    too, because a slot has only one attempt.
+    the runs of workers that are no longer registered. If any of these workers claimed a slot but did not start its
+    run, that run fails, too, because a slot has only one attempt.
     """
     name = Ids.name_of(worker.id)
     pause = threading.Event()

@@ -97,7 +97,7 @@ class Worker:
         self.in_flight = InFlight()
         self.restart: Callable[[], None] | None = None
         """Ends this process at once and starts it again. Set only if the process runs nothing but this worker. The
-        worker calls it before a takeover could execute a function twice at the same time."""
+        worker calls it if another worker has taken over, or may soon take over, a run that still executes here."""
         self._stopping = threading.Event()
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None

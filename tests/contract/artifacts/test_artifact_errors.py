@@ -185,7 +185,9 @@ def test_partial_files_of_a_lost_worker_are_deleted_and_those_of_a_live_one_are_
 
 
 @pytest.mark.contract("L8", "S4")
-def test_foreign_files_are_kept_and_a_folder_that_is_a_file_is_a_clear_error(hf: Holdfast, tmp_path: Path) -> None:
+def test_foreign_files_are_kept_and_a_file_in_place_of_the_folder_is_a_clear_error(
+    hf: Holdfast, tmp_path: Path
+) -> None:
     parts = tmp_path / "artifacts" / PARTS
     parts.mkdir(parents=True)
     for name in ("notes.txt", f"{'0' * 26}.²", f"{'0' * 26}.x.1"):

@@ -96,7 +96,7 @@ class Caller:
 
     @contextlib.asynccontextmanager
     async def savepoint(self) -> AsyncIterator[None]:
-        """A savepoint that is released at the end, and first rolled back to after an error."""
+        """A savepoint. After an error, the transaction is rolled back to it; in any case it is released at the end."""
         if isinstance(self.connection, AsyncSession | AsyncConnection):
             async with self.connection.begin_nested():
                 yield

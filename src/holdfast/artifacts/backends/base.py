@@ -39,7 +39,7 @@ class ArtifactStore(ABC):
 
     @abstractmethod
     def publish(self, part: str, address: str) -> None:
-        """Move a staged part to its address, replacing any file there; a second call does nothing."""
+        """Move a staged part to its address, replacing any file there; a second call changes nothing."""
 
     @abstractmethod
     def discard(self, part: str) -> None:

@@ -23,7 +23,7 @@ SOONEST, LATEST, UNKNOWN = timedelta(seconds=1), timedelta(hours=1), timedelta(s
 
 @dataclass(frozen=True, slots=True)
 class CapacityRequest:
-    """A new run that uses capacity of its queue. Runs that Holdfast itself submits are not refusable."""
+    """A new run that uses capacity of its queue. Stages, segments and children are not refusable."""
 
     run_id: str
     queue: str

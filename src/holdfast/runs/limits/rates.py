@@ -127,7 +127,10 @@ def decide(tx: Transaction, runs: Sequence[tuple[QueueEntry, Policy]]) -> RateDe
 
 
 def forget(tx: Transaction, *, limit: int) -> int:
-    """Delete up to `limit` rows of idle rates and return their number. Each value of a rate key has its own rate."""
+    """Delete up to `limit` idle rates and return the number of deleted rows.
+
+    Idle rates can be many, because each value of a rate key has its own rate.
+    """
     return tx.run("delete_idle_rates", before=tx.now - KEPT, limit=limit)
 
 

@@ -113,7 +113,7 @@ def router(site: "Site") -> APIRouter:
 
 
 def requested_range(header: str | None, size: int) -> Range | None:
-    """Return the range in a Range header, or None if there is not exactly one valid range: send the whole file."""
+    """Return the range in a Range header. None means: send the whole file, as there is not exactly one valid range."""
     found = _RANGE.fullmatch(header or "")
     if found is None or not any(found.groups()):
         return None

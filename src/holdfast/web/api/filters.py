@@ -50,7 +50,8 @@ class FilterQuery(Filter):
 class PageQuery(FilterQuery):
     order: Order = Field(
         default="newest",
-        description="`newest` sorts ended runs by their end; `submitted` sorts all runs by their submission.",
+        description="`newest` sorts by end if `state` is a final state and there is no `parent`, otherwise by "
+        "submission; `submitted` always sorts by submission.",
     )
     after: Cursor | None = Field(default=None, description="`next` of the previous page.")
     before: RunId | None = Field(default=None, description="Only runs submitted before this one.")

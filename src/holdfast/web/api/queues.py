@@ -34,7 +34,7 @@ def router(site: "Site") -> APIRouter:
 
     @queues.get("", name="holdfast.api.queues", summary="List the queues in use")
     def list_queues(who: Annotated[Who, Depends(site.viewer)]) -> Page[Queue]:
-        """A queue is in use if it has a run, a limit, a pause, a refused submission or a live worker."""
+        """A queue is in use if it has an unfinished run, a limit, a pause, a refused submission or a live worker."""
         return Page.whole(hf.queues.list())
 
     @queues.get("/{name:path}", name="holdfast.api.queue", summary="Get a queue")

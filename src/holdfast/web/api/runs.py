@@ -155,7 +155,7 @@ def router(site: "Site") -> APIRouter:
 
     @runs.post("/{run_id}/cancel", name="holdfast.api.cancel", summary="Cancel a run")
     def cancel_run(run_id: RunId, body: Cancel, who: Annotated[Who, Depends(site.operator)]) -> Done:
-        """Returns the new state: `cancelled` if the run had not started, `running` if its worker will stop it soon,
+        """Returns the new state: `cancelled` if the run was queued, `running` if its worker will stop it soon,
         or the final state if it had already ended."""
         state = hf.cancel(run_id, reason=body.reason, by=who.name)
         return Done.model_validate({"id": run_id, "state": state})
