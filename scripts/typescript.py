@@ -49,7 +49,7 @@ Schema = Mapping[str, Any]
 
 
 def main(folder: str | None = None) -> None:
-    """Write all files, below the project's folder or another one."""
+    """Write all files below this folder, or by default below the project's folder."""
     root, document = Path(folder or ROOT), described()
     files = {
         "docs/openapi.json": as_text(document),

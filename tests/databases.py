@@ -10,6 +10,7 @@ import importlib
 import itertools
 import os
 import shutil
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,9 +18,11 @@ from typing import Any
 
 import psycopg
 from psycopg import sql
+from psycopg.pq import TransactionStatus
 from tests.postgres import PostgresServer
 
 from holdfast import Holdfast
+from holdfast.store.dialects.postgres import PostgresDialect
 
 # Server defaults that differ from those of our test server, for `--odd-postgres`.
 ODD = {
@@ -75,6 +78,78 @@ class Template:
         return f"sqlite:///{file}"
 
 
+class WarmConnections:
+    """Connections of ended tests, kept open for the next test with the same schema.
+
+    A new PostgreSQL process first loads the catalogs and plans each statement, which takes longer than most tests. A
+    kept connection carries nothing else into the next test: the engine sets its options again whenever it connects.
+    """
+
+    MOST = 4  # per schema
+
+    def __init__(self) -> None:
+        self._idle: dict[str, list[Any]] = {}
+        self._lock = threading.Lock()
+        self._pid = os.getpid()
+        self._open, self._close = PostgresDialect._open, PostgresDialect.close
+        opened, closed = self._open, self._close
+
+        def open_warm(dialect: PostgresDialect) -> Any:
+            return self._take(dialect) or opened(dialect)
+
+        def close_warm(dialect: PostgresDialect, connection: Any) -> None:
+            if not self._keep(dialect, connection):
+                closed(dialect, connection)
+
+        self._patch(open_warm, close_warm)
+
+    def lend(self, url: str) -> None:
+        """Keep connections to this URL from now on."""
+        if self.MOST == 0:
+            self.forget(url)
+        self._idle.setdefault(url, [])
+
+    def pids(self, url: str) -> list[int]:
+        return [connection.info.backend_pid for connection in self._idle[url]]
+
+    def forget(self, url: str) -> None:
+        """Close the connections to this URL, and keep none any more."""
+        for connection in self._idle.pop(url, []):
+            connection.close()
+
+    def close(self) -> None:
+        self._patch(self._open, self._close)
+        for url in list(self._idle):
+            self.forget(url)
+
+    def _patch(self, opened: Any, closed: Any) -> None:
+        PostgresDialect._open, PostgresDialect.close = opened, closed  # type: ignore[method-assign]
+
+    def _take(self, dialect: PostgresDialect) -> Any:
+        with self._lock:
+            idle = self._idle.get(dialect.url, []) if os.getpid() == self._pid else []
+            while idle:
+                connection = idle.pop()
+                if dialect.is_open(connection):
+                    return connection
+                connection.close()
+        return None
+
+    def _keep(self, dialect: PostgresDialect, connection: Any) -> bool:
+        if os.getpid() != self._pid or dialect.url not in self._idle or len(self._idle[dialect.url]) >= self.MOST:
+            return False
+        dialect._leave_pipeline(connection)
+        if connection.closed or connection.info.transaction_status != TransactionStatus.IDLE:
+            return False
+        try:
+            connection.execute("reset all; unlisten *; select pg_advisory_unlock_all()")
+        except psycopg.Error:
+            return False
+        with self._lock:
+            self._idle[dialect.url].append(connection)
+        return True
+
+
 class Schemas:
     """Schemas on one PostgreSQL server, each with its own user, so that open connections show which test left them.
 
@@ -85,20 +160,26 @@ class Schemas:
         self._server = server
         self._free: list[str] = []
         self._looks: dict[str, object] = {}
+        self._warm = WarmConnections()
         # One connection for all: a new one would first load the catalogs, which takes longer than our queries.
         self._connection = psycopg.connect(server.url, autocommit=True)
         self._connection.execute("set session_replication_role = replica")  # triggers must not prevent deletes
 
     def close(self) -> None:
+        self._warm.close()
         self._connection.close()
 
     @contextlib.contextmanager
     def lend(self, *, empty: bool = False) -> Iterator[str]:
         """Yield the URL of a schema with the tables, or of an empty one."""
         name = self._free.pop() if self._free and not empty else self._make(empty=empty)
+        if not empty:
+            self._warm.lend(self._url(name))
         yield self._url(name)
         if not empty and self._is_left(name):
             self._free.append(name)
+        else:
+            self._warm.forget(self._url(name))
 
     def _make(self, *, empty: bool) -> str:
         name = new_name()
@@ -119,8 +200,8 @@ class Schemas:
     def _is_connected(self, name: str) -> bool:
         """Whether its user is still connected. Waits a moment, because the server notices a closed connection late."""
         give_up_at = time.monotonic() + 0.2
-        query = "select 1 from pg_stat_activity where usename = %s"
-        while found := self._connection.execute(query, [name]).fetchall():
+        query = "select 1 from pg_stat_activity where usename = %s and pid <> all (%s)"
+        while found := self._connection.execute(query, [name, self._warm.pids(self._url(name))]).fetchall():
             if time.monotonic() > give_up_at:
                 break
             time.sleep(0.002)

@@ -58,7 +58,7 @@ class Visits:
         self.expected: tuple[str, ...] = ()
 
     def page(self, path: str = "/", *, token: str | None = "", width: int = 1280, dark: bool = False) -> Page:
-        """Open a page by a link with a token: the admin's by default, or no token if it is None."""
+        """Open a page by a link with this token: by default the admin's token, and with None no token."""
         context = self._browser.new_context(
             viewport={"width": width, "height": 900}, color_scheme="dark" if dark else "light"
         )

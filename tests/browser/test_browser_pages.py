@@ -58,7 +58,7 @@ def test_the_sign_in_page_has_no_serious_accessibility_fault(visit: Visit) -> No
 
 
 def _faults(page: Page, *, everything: bool) -> list[str]:
-    """The serious faults that axe finds, with all its rules or only that for contrast."""
+    """The serious faults that axe finds, with all its rules or only the one for contrast."""
     if not page.evaluate("'axe' in window"):
         page.evaluate(AXE.read_text())
     rules: dict[str, Any] = {} if everything else {"runOnly": {"type": "rule", "values": ["color-contrast"]}}

@@ -85,7 +85,7 @@ def test_the_row_under_the_mouse_stays_where_it_is(visit: Visit, site: SampleSit
     held = page.locator(f"#{name}").bounding_box()
     assert held is not None
     assert place is not None
-    # The notice of new runs above the table may move the row down; the new runs must not.
+    # The notice above the table, which announces new runs, may move the row down; the new runs themselves must not.
     assert abs(held["x"] - place["x"]) < 1
     assert page.locator("#runs-rows tr").nth(1).get_attribute("id") == name
 

@@ -95,7 +95,7 @@ def test_a_server_with_a_worker_executes_queued_runs_and_a_second_signal_stops_i
     wait_for(lambda: not answers(served))  # it accepts no more requests and waits for the run
 
     def is_stopped() -> bool:
-        served.process.send_signal(signal.SIGTERM)  # a repeated signal counts only after two seconds
+        served.process.send_signal(signal.SIGTERM)  # signals within two seconds count as one
         return served.process.poll() is not None
 
     wait_for(is_stopped)

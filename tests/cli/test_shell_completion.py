@@ -75,7 +75,7 @@ def test_runs_queues_and_tokens_of_a_target_are_completed(complete: Complete, sq
         assert complete(f"holdfast {line} le") == ["letters"], line
 
 
-@pytest.mark.skipif(BASH is None, reason="bash is not installed")
+@pytest.mark.skipif(BASH is None, reason="no bash: it is not installed")
 def test_bash_itself_completes(shell: Shell) -> None:
     assert BASH is not None
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"

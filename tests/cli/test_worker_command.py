@@ -13,7 +13,7 @@ import pytest
 from tests.cli import hostile_text
 from tests.cli.conftest import Invoke, Shell, without_warnings
 from tests.databases import sqlite
-from tests.fixtures import hear_interrupts
+from tests.fixtures import reset_sigint_for_child_processes
 from tests.waiting import wait_for
 
 from holdfast import Holdfast, Run
@@ -81,7 +81,7 @@ def test_the_first_signal_lets_running_work_finish(shell: Shell, inside: Invoke,
 
 
 def is_stopped_by(process: subprocess.Popen[str], number: signal.Signals) -> bool:
-    """Send a signal and return whether the process has ended. Repeat it, because signals within 2 s count as one."""
+    """Send a signal, and return whether the process has ended. Call it repeatedly: signals within 2 s count as one."""
     process.send_signal(number)
     return process.poll() is not None
 
@@ -144,7 +144,7 @@ def test_a_command_that_a_script_starts_in_the_background_handles_sigint(
 
 def test_a_process_started_by_a_test_handles_sigint_when_the_tests_run_in_the_background() -> None:
     with interrupts_ignored():
-        hear_interrupts()
+        reset_sigint_for_child_processes()
         command = [sys.executable, "-c", "import signal; print(signal.getsignal(signal.SIGINT).__name__)"]
         done = subprocess.run(command, check=True, capture_output=True, text=True)
     assert done.stdout == "default_int_handler\n"

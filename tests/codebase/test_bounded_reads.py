@@ -21,7 +21,8 @@ NOW = datetime(2026, 6, 3, tzinfo=UTC)
 FINISHED = 60_000
 READY, WAITING = 6_000, 10_500
 
-# Every fifth run failed and every fiftieth timed out. They ended in the order of their numbers, four per second.
+# Of the finished runs, one in five failed and one in fifty timed out. They ended in the order of their numbers, four
+# per second.
 FILL = (
     (
         FINISHED + READY + WAITING,

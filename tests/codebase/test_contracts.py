@@ -32,7 +32,7 @@ PAGE = {promise.number: promise for promise in contracts.promises(TEXT)}
 
 @cache
 def proofs() -> Any:
-    """Cached, and not a constant: processes that only collect the tests do not need it."""
+    """Computed when a test needs it, because processes that only collect the tests do not need it."""
     return contracts.proofs()
 
 

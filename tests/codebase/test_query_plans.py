@@ -206,7 +206,7 @@ def recorded_parameters(wanted: RunFilter, *, budget: int, limit: int) -> dict[s
 def test_a_search_on_postgres_reads_a_bounded_number_of_rows(
     on_postgres: Holdfast, which: str, budget: int, limit: int
 ) -> None:
-    """Reads at most `budget` rows of its place, and the run of each row only once. The actual rows are counted."""
+    """A search reads a bounded number of rows of the place it searches, and the run of each row only once."""
     query = on_postgres.store.queries["find_matching"]
     with on_postgres.store.reading() as tx:
         bound = query.bind(tx._bound(query, recorded_parameters(SEARCHES[which], budget=budget, limit=limit)))

@@ -36,7 +36,8 @@ KINDS = {
     "delete": ("close_retention_gate", "delete_", "take_ready", "take_oldest_ready"),
     "create_table": ("create_",),
 }
-# Updates that are named like selects: they write rows unchanged to lock them where a lock hint has no effect.
+# Most of these are updates with names of selects: where a lock hint has no effect, they lock rows by writing them
+# unchanged.
 LOCKING = dict.fromkeys(
     ("find_all_leases", "find_due", "find_expansions", "find_expired", "find_open_key_locks"), "update"
 )
@@ -103,7 +104,7 @@ def test_no_table_is_created_with_an_index_inside() -> None:
 
 
 def test_values_from_json_are_compared_with_our_collation() -> None:
-    """Values from JSON have the database's collation, but our columns a binary one; comparing them needs `collate`."""
+    """Values from JSON have the database's collation, and our columns have a binary one: comparisons need `collate`."""
     missing = []
     for name in sources("sqlserver"):
         text = re.sub(r"\bset\b.*?\b(?=output|from|where)", "", statement(name), flags=re.DOTALL)

@@ -48,7 +48,7 @@ class Verdict:
     seconds: float
     on: str
     digest: str
-    """Of the break, its file, and the file of the test that failed, or else all test files that name the promise."""
+    """Covers the break, its file, and the file of the failed test (if none failed, all files that name the promise)."""
 
     def is_current(self, one: Break, tests: list[str]) -> bool:
         return self.digest == one.digest(_deciding_files(self.state, self.by, tests))
@@ -110,7 +110,7 @@ class Copy:
         return Verdict(state, by, round(time.monotonic() - started, 1), f"{datetime.now(UTC):%Y-%m-%d}", digest)
 
     def _write(self, file: Path, text: str) -> None:
-        """Write with a new time: Python detects stale bytecode by the size of its source and the time in seconds."""
+        """Write with a new time: Python detects stale bytecode only by the source's size and its time in seconds."""
         file.write_text(text, "utf-8")
         self._changes += 1
         os.utime(file, (self._changes, self._changes))

@@ -324,7 +324,7 @@ from mysite.asgi import application
 with TestClient(application) as client:
     print(json.dumps([
         client.get("/hello/").text,
-        client.get("/holdfast/api/v1/runs").status_code,
+        client.get("/holdfast/api/runs").status_code,
         client.get("/holdfast/", headers={"Accept": "text/html"}).text,
     ]))
 """,

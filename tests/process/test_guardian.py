@@ -1,4 +1,4 @@
-"""The guardian: it keeps leases while a job holds the interpreter lock, and no attempt overlaps with its takeover."""
+"""The guardian keeps leases while a job holds the interpreter lock; an attempt ends before its run is taken over."""
 
 from __future__ import annotations
 

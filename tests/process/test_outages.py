@@ -62,7 +62,7 @@ def test_runs_continue_while_the_database_is_locked_for_longer_than_a_lease(
         monkeypatch.setenv("TEST_BUSY_TIMEOUT", str(PATIENCE))
         late_worker = start_worker(
             "outage_jobs"
-        )  # it waits for the lock, and must not take over the runs when it gets it
+        )  # it waits for the lock, and must not take over the runs when it gets the lock
         (tmp_path / "locked").touch()
         over = max(run.refresh().snapshot.expires_at for run in runs) + app.hf.settings.lease
         wait_for(lambda: app.hf.clock.now() > over, at_most=PATIENCE)

@@ -140,7 +140,7 @@ def test_a_second_signal_stops_at_once(load: Callable[..., Any], sqlite_url: str
         wait_for(lambda: any("stopping" in line for line in worker.stderr or ()))
 
         def is_stopped() -> bool:
-            worker.send_signal(signal.SIGTERM)  # a repeated signal counts only after two seconds
+            worker.send_signal(signal.SIGTERM)  # signals within two seconds count as one
             return worker.poll() is not None
 
         wait_for(is_stopped)

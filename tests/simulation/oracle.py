@@ -98,7 +98,7 @@ class Oracle:
         self._undecided.discard(run_id)
 
     def not_before(self, run_id: str, elapsed: float) -> None:
-        """Check that a delayed run is not ready before this time, unless the database's clock jumps until then."""
+        """Check that a delayed run is not ready before this time, unless the database's clock jumps before then."""
         self._not_before[run_id] = (elapsed, self._world.offset)
 
     def expects(self, run_id: str, result: int) -> None:

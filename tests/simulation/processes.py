@@ -65,7 +65,7 @@ class Process:
         self.just_resumed = False
         """True from the end of a pause until its watch thread checks leases again: the heartbeat may renew them first.
 
-        A guardian would have killed `holdfast worker`; this worker is inside an application, which is never killed.
+        A guardian would have killed `holdfast worker`; this worker is inside an application, which no guardian kills.
         """
         self.watch_delay = 0
         """How many moves its threads make before its watch thread goes first again."""

@@ -9,7 +9,7 @@ Some rules have no test here:
 - One function writes an outcome and releases its key lock, so one can't happen without the other.
 - `test_caller_transaction` covers deferred SQLite transactions.
 - `test_run_mutations` covers builds that are replaced by two open transactions, and the lock for a queue's capacity.
-- `test_takeover` covers `solo` and `exclusive`.
+- `test_takeover` covers `single_process` and `exclusive`.
 - The order in which tables are locked needs two open transactions; a wrong order causes deadlocks.
 - A history is too short for retention.
 """
@@ -107,7 +107,7 @@ def test_a_slow_orchestrator_does_no_harm_if_it_counts_only_rows_that_its_delete
 
 
 def test_the_oracle_finds_miscounted_dependencies(monkeypatch: Patch) -> None:
-    """Broken: rows that were read are counted, not those that DELETE returned, so two orchestrators count one twice."""
+    """Broken: an orchestrator counts the rows it read, not the rows DELETE returned, so two may count the same row."""
     monkeypatch.setattr(promote, "dependencies_after", slow_dependency_check(count_rows_that_were_read))
     assert "dependencies left are" in (found(SLOW_WORLD) or "")
 
@@ -194,7 +194,7 @@ def test_the_oracle_finds_waiting_runs_that_are_never_marked_as_unchecked(monkey
 
 
 def test_the_oracle_finds_waiting_runs_that_are_marked_as_checked_too_early(monkeypatch: Patch) -> None:
-    """Broken: the mark is cleared before the check, and also if nothing blocks the run any more."""
+    """Broken: the mark is cleared before the check, even for runs that nothing blocks any more."""
     unconditional = broken("sqlite", "mark_checked", r"and \(\n[\s\S]*", "")
     check_waiting = promote.check_waiting
 

@@ -118,7 +118,7 @@ def with_a_bad_result(postgres_url: str) -> Iterator[tuple[Holdfast, Any, Any]]:
 
 
 def refuse_bad_outcomes(monkeypatch: Patch, hf: Holdfast) -> None:
-    """Fail like a result with a character that PostgreSQL can't store and the codec has not replaced."""
+    """Fail as if a result had a character that PostgreSQL can't store and that the codec did not replace."""
     end = end_runs
 
     def refusing(tx: Transaction, endings: Any) -> None:

@@ -101,7 +101,7 @@ class Actor:
     condition: Callable[[], bool] | None = None
     at_boundary: bool = False
     tx_now: datetime = START
-    """The time that its last transaction used."""
+    """The time (`tx.now`) of its last transaction."""
 
     @property
     def role(self) -> str:

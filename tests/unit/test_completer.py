@@ -17,7 +17,7 @@ def test_a_run_may_end_while_the_worker_collects_outcomes() -> None:
     other: Any = SimpleNamespace(end=lambda: True, lease=SimpleNamespace(entry=SimpleNamespace(queue="q", key=None)))
 
     class EndsAnother:
-        """A run during whose check another run ends, as if in another thread."""
+        """When the lease of this run is read, another run ends, as if in another thread."""
 
         @property
         def lease(self) -> Any:

@@ -21,7 +21,7 @@ from holdfast.web.server import Address
 
 TOKEN = "a-token-that-only-these-tests-know"
 ROLES: tuple[Role, ...] = ("viewer", "operator", "admin")
-NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # shared: else each client would load all authorities
+NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # shared, or each client would load all CAs
 
 
 class Server:

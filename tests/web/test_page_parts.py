@@ -25,7 +25,7 @@ WEB = Path(holdfast.web.__file__).parent
 
 
 @given(st.text(alphabet=st.characters(codec=None), max_size=300), st.integers(0, 200))
-def test_any_text_is_shown_as_text_without_steers(text: str, limit: int) -> None:
+def test_any_text_is_shown_without_control_and_formatting_characters(text: str, limit: int) -> None:
     shown = str(text_filters.shown(text, limit))
     page = parse(shown)
     assert {tag for tag, _ in page.elements} <= {"span"}
@@ -34,7 +34,7 @@ def test_any_text_is_shown_as_text_without_steers(text: str, limit: int) -> None
     shown.encode()
 
 
-def test_steers_are_escaped_and_marked() -> None:
+def test_control_and_formatting_characters_are_escaped_and_marked() -> None:
     assert text_filters.shown("a\x1b[0m<b>") == 'a<span class="mark">\\x1b</span>[0m&lt;b&gt;'
     assert text_filters.shown("\u202e\u2066x") == '<span class="mark">\\u202e\\u2066</span>x'
     assert text_filters.line("one\ntwo") == 'one<span class="mark">\\n</span>two'

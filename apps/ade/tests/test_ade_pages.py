@@ -96,7 +96,7 @@ def test_the_script_of_the_editor_matches_the_types(tmp_path: Path) -> None:
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     compiler = cache / "holdfast" / "typescript-5.9.3" / "node_modules" / ".bin" / "tsc"
     if not compiler.exists():
-        pytest.skip("TypeScript is not installed")
+        pytest.skip("no TypeScript: it is not installed and can't be installed here")
     (tmp_path / "ade.d.ts").write_text(TYPES.read_text("utf-8"))
     script = (ADE / "static" / "ade_editor.js").read_text("utf-8")
     (tmp_path / "ade_editor.js").write_text(script)

@@ -202,7 +202,7 @@ def test_a_failed_build_fails_its_runs_and_the_next_run_builds_it_again(
 def test_cancelled_runs_stop_and_a_run_that_waits_for_its_build_blocks_no_other(
     ade: Service, workspace: str, slow: str, plain: str, finished: dict[str, Any], document: str
 ) -> None:
-    """Cancels a run during its build, one that is queued and one that is running."""
+    """Cancels a queued run, the build that another run waits for, and a running run."""
     long = ade.document(workspace, MANY_ROWS, "many.csv")
     held = ade.configuration(workspace, "held", files("held", held_rules()))
     waiting = ade.submit(held, document)

@@ -74,7 +74,7 @@ class Quality:
 
 
 def quality(labels: Sequence[Hashable], found: Sequence[Hashable]) -> Quality:
-    """Compare clusters with events: `found` and `labels` have the cluster and the event of each item, in one order."""
+    """Compare clusters with events: `found` has the cluster of each item, and `labels` its event, in the same order."""
     assert len(labels) == len(found)
     both = sum(comb(count, 2) for count in Counter(zip(labels, found, strict=True)).values())
     wanted = sum(comb(count, 2) for count in Counter(labels).values())

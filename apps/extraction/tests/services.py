@@ -143,7 +143,7 @@ class Services:
         self.faults[what].extend(faults)
 
     def hold(self, what: str, *, after: int = 0) -> Gate:
-        """Hold the next request of a kind, or a later one: `after` requests pass first. Its gate lets it continue."""
+        """Hold a request of a kind, after letting `after` requests pass. Open the returned gate to let it continue."""
         gates = [Gate() for _ in range(after + 1)]
         for earlier in gates[:-1]:
             earlier.open()

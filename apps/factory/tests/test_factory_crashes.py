@@ -185,7 +185,7 @@ def small_disk(folder: Path, size: str) -> Iterator[Path]:
         check=False,
     )
     if os.geteuid() != 0 or mounted.returncode:
-        pytest.skip("a small file system can't be mounted here")
+        pytest.skip("no small disk: it can't be mounted here")
     try:
         yield folder
     finally:

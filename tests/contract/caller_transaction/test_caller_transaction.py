@@ -139,7 +139,7 @@ def test_a_connection_of_another_sqlite_library_is_refused(sqlite_url: str, tmp_
 def test_a_deferred_transaction_that_cannot_take_the_lock_raises_store_busy_and_writes_nothing(
     sqlite_url: str,
 ) -> None:
-    """Another connection has written since the transaction read, so SQLite never lets it write."""
+    """Another connection has written since this transaction read, so SQLite never lets this transaction write."""
     with Holdfast(sqlite_url) as hf:
 
         @hf.job(name="work")
@@ -183,7 +183,7 @@ def test_a_lock_held_by_another_connection_raises_store_busy_and_nothing_is_writ
 
 @pytest.mark.contract("P4")
 def test_a_write_takes_the_lock_before_it_reads(sqlite_url: str) -> None:
-    """Two writers never act on the same reading, because the second one waits at its begin."""
+    """Two writers never act on the same state, because the second one must wait before its first read."""
     with Holdfast(sqlite_url, busy_timeout=0.05) as hf:
         with hf.store.transaction(), contextlib.closing(sqlite.connect(sqlite_url[10:], timeout=0)) as other:
             with pytest.raises(sqlite.OperationalError, match="locked"):

@@ -29,7 +29,7 @@ from holdfast.jobs.job import Job
 def test_a_submission_without_other_statements_commits_or_rolls_back_with_its_transaction(
     hf: Holdfast, url: str, job: Job[[str], str], way: str, how: str
 ) -> None:
-    """SQLAlchemy begins a transaction with the first statement; a commit before it does nothing."""
+    """SQLAlchemy begins a transaction with the first statement; without a transaction, a commit has no effect."""
 
     async def scenario() -> None:
         async with caller(way, url) as tx:

@@ -154,7 +154,7 @@ def test_connection_settings_of_the_caller_do_not_disturb_a_submission_and_are_k
             before = [await tx.execute(f"select current_setting('{name}')") for name in names]
             assert before == ["SQL, DMY", "Asia/Kathmandu", "sql_standard", "0", "read committed"]
             await tx.submit(job, "ä €", key="name", unique="queued", delay=timedelta(microseconds=1))
-            with pytest.raises(QueueFull):  # the check reads when the last runs of the queue ended
+            with pytest.raises(QueueFull):  # the check reads the times at which runs of the queue ended
                 await tx.submit(job, "third", queue="narrow")
             assert [await tx.execute(f"select current_setting('{name}')") for name in names] == before
             await tx.commit()

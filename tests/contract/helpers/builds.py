@@ -8,7 +8,7 @@ from holdfast import BuildRequest, Context, Holdfast
 
 
 class App:
-    """A build, whose executions are in `made` and fail if `fails` is set, and a job that uses it."""
+    """A build and a job that uses it. `made` lists the executions of the build; they fail if `fails` is set."""
 
     def __init__(self, hf: Holdfast) -> None:
         self.hf = hf

@@ -206,7 +206,7 @@ def test_a_value_that_matches_its_annotation_comes_back_equal(
     manual.run_all()
 
     assert run.refresh().state == "succeeded", run.snapshot.error
-    # An execution that ends in order to wait for its child has seen only the two steps.
+    # The first execution ended at `gather`, to wait for its child, so it has seen only the results of the two steps.
     assert len(seen) == 2 + 4 + 4
     for again in [*seen, needed.result(timeout=1), hf.get(needed.id).result(timeout=1), job()]:
         assert same(value, again)

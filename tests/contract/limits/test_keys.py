@@ -153,7 +153,7 @@ def test_a_run_is_not_started_and_waits_if_sql_has_inserted_a_lease_of_its_key(
 
 @pytest.mark.contract("P9")
 def test_no_younger_run_overtakes_between_two_runs_of_a_key(hf: Holdfast, manual: Manual, process: Any) -> None:
-    """The key lock of a finished run is kept, and only an orchestrator gives it to the oldest waiting run."""
+    """The key lock of a finished run stays open until it is given to the oldest waiting run."""
     process.submit("a")
     older = process.submit("a")
     worker = manual.worker()

@@ -36,7 +36,7 @@ def work(manual: Manual, *, limit: int = 100, names: Sequence[str] = ("a", "b"))
     """Let two workers claim and finish all runs that may start; return their claims."""
     found = []
     manual.orchestrate()
-    for name in [*names, *names]:  # twice: a run that its rate delays may free the key of another run
+    for name in [*names, *names]:  # twice: a run delayed by its rate may free its key for another run
         worker = manual.worker(name)
         while claims := worker.claim(limit=limit):
             for claim in claims:

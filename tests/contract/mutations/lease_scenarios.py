@@ -34,7 +34,7 @@ def an_older_claim_of_the_same_worker_finishes_nothing(on: ScenarioSetup) -> Non
 
 
 def a_finish_touches_no_other_run(on: ScenarioSetup) -> None:
-    """Not even a run whose current claim number is that of another run in the batch."""
+    """Not even a run whose current claim number equals that of another run in the batch."""
     first, second = on.submit(), on.submit()
     stale = {claim.lease.run_id: claim for claim in on.manual.worker("a").claim(limit=2)}
     on.clock.advance(2 * on.hf.settings.lease)

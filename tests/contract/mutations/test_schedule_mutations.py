@@ -61,7 +61,7 @@ def a_waiting_run_blocks_the_slot(on: ScenarioSetup) -> None:
 
 
 def a_scheduler_stores_how_far_it_has_evaluated(on: ScenarioSetup) -> None:
-    """It stores up to which time it has decided slots, so that none is decided again."""
+    """It stores the time up to which it has decided slots, so that no slot is decided twice."""
     hf, manual, clock = on.hf, on.manual, on.clock
     scheduled(hf, manual)
     clock.advance(QUARTER)

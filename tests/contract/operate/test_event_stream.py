@@ -279,7 +279,7 @@ def test_steps_are_numbered_in_the_order_of_writing_across_threads_and_attempts(
     assert [event.data["step"] for event in found if is_end(event)] == [step.name for step in numbered]
 
 
-# Two transactions that commit in another order than they wrote, on a database that allows it.
+# Two transactions whose commits are in a different order from their writes, on a database that allows it.
 
 
 @pytest.fixture

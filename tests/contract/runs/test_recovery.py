@@ -222,7 +222,7 @@ def test_a_lease_that_ended_before_the_deadline_is_no_timeout(
 
 @pytest.mark.contract("L6", "L7")
 def test_an_expired_lease_is_marked_first_and_recovered_by_a_later_check(url: str, database: Database) -> None:
-    """No process needs to live as long as a lease: each of these checks once and ends."""
+    """No process needs to live as long as a lease: each process in this test checks once and then ends."""
     clock = FakeClock()
     with Holdfast(url, clock=clock) as hf:
         run = job(hf).submit()

@@ -51,7 +51,7 @@ def test_a_failing_step_is_tried_twice_within_the_same_run(hf: Holdfast, manual:
 def test_the_start_of_a_step_is_recorded_once_even_if_the_step_is_retried(
     hf: Holdfast, manual: Manual, clock: FakeClock
 ) -> None:
-    """Also for a reader of the events while the step is retried."""
+    """A reader of the events sees it only once, even while the step is being retried."""
     seen: list[list[str]] = []
 
     def flaky() -> None:

@@ -62,7 +62,7 @@ def test_a_clock_that_is_set_back_duplicates_no_slot_and_stops_no_schedule(
 def test_a_process_whose_clock_was_far_ahead_continues_in_the_present(
     hf: Holdfast, manual: Manual, clock: FakeClock, ingest: Any
 ) -> None:
-    """The next time to evaluate, which it keeps in memory, is set back with the clock."""
+    """The process keeps the time of its next evaluation in memory; that time is set back with the clock."""
     table = Scheduler(hf.store, hf.scheduled, holder="manual")
     clock.jump(400 * DAY)
     table.keep(clock.now())

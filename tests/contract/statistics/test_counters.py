@@ -1,4 +1,4 @@
-"""Counters: what leaves no row of its own is counted in memory, and the counts are written periodically."""
+"""Counters: refusals and other things without a row of their own are counted in memory and written periodically."""
 
 from __future__ import annotations
 

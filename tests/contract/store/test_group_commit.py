@@ -136,7 +136,7 @@ def test_a_submission_that_the_database_refuses_fails_alone(
 
 @pytest.mark.contract("S3")
 def test_an_error_in_one_transaction_does_not_affect_later_ones(postgres_url: str) -> None:
-    """After an error the rest of a pipeline is skipped, so its statements must not count as prepared."""
+    """After an error, PostgreSQL skips the statements sent after the failed one; they must not count as prepared."""
     with Holdfast(postgres_url) as hf:
         hf.start()
 

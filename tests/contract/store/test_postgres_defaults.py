@@ -92,7 +92,7 @@ def test_instants_and_statistics_come_back_unchanged(hf: Holdfast, clock: FakeCl
     began = clock.now()
     for n in range(3):
         work.submit(n)
-        with pytest.raises(QueueFull) as caught:  # the check reads when the last runs ended
+        with pytest.raises(QueueFull) as caught:  # the check reads the times at which the last runs ended
             work.submit(n)
         assert caught.value.retry_after == timedelta(seconds=30 if n == 0 else 1)
         clock.advance(0.125)

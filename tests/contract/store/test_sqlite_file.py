@@ -167,7 +167,7 @@ def test_a_commit_to_a_deleted_wal_file_is_not_acknowledged(
 def test_closing_a_connection_with_a_deleted_wal_file_overwrites_nothing(
     hf: Holdfast, work: Job[[], None], path: Path, tmp_path: Path
 ) -> None:
-    """To close the connection, SQLite would copy the pages of the deleted WAL file over the database."""
+    """If SQLite closed the connection, it would copy the pages of the deleted WAL file over the database."""
     outside(path, "pragma wal_checkpoint(truncate)")
     work.submit()
     for ending in ("-wal", "-shm"):

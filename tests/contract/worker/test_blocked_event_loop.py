@@ -82,7 +82,7 @@ def test_runs_that_timed_out_behind_a_blocking_call_start_again_without_using_an
     neighbours = neighbour.submit_many([{}] * NEIGHBOURS)
     culprit = blocker.submit()
     with live.worker(concurrency=NEIGHBOURS + 1) as worker:
-        # They end while the loop in which they began is still blocked.
+        # The neighbours end while the loop in which they began is still blocked.
         assert [run.result(timeout=PATIENCE) for run in neighbours] == [2] * NEIGHBOURS
         assert ended(culprit).state == "timed_out"
         let_go.set()
@@ -400,7 +400,7 @@ def test_time_in_which_the_monitor_did_not_run_is_not_blamed_on_a_run(
 
 @pytest.mark.contract("S3")
 def test_a_loop_with_too_many_short_steps_is_not_blocked(hf: Holdfast, manual: Manual, clock: FakeClock) -> None:
-    """The loop does not respond in time, but no single step blocks it."""
+    """The loop does not respond in time, but it counts as blocked only when a single step takes too long."""
 
     @hf.job(name="short")
     async def short() -> None: ...

@@ -245,7 +245,7 @@ def test_runs_of_an_unknown_worker_fail_at_the_start_if_that_is_the_policy(url: 
             begun.append(orphan.refresh().state)
 
         orphan = ingest.submit()
-        assert len(Manual(hf).worker("host:1:stranger:0123456789").claim()) == 1  # and this worker is not registered
+        assert len(Manual(hf).worker("host:1:stranger:0123456789").claim()) == 1  # by a worker that is not registered
         next_one = ingest.submit()
 
         with hf.worker(exclusive="scheduler", unknown=unknown) as worker:
@@ -317,7 +317,7 @@ def test_a_single_process_fails_at_start_up_the_runs_that_a_crash_left(url: str,
             return name
 
         with hf.worker():
-            # They have failed at start-up, before the worker has begun, and not only after a lease.
+            # The orphans failed at start-up, before the worker began to claim, and not only when their leases expired.
             seen = [hf.snapshot(run.id) for run in orphans]
             assert [(one.state, one.failure_type) for one in seen] == [("failed", "PROCESS_TERMINATED")] * 3
             assert hf.get(waiting.id).result(timeout=PATIENCE) == "a"
