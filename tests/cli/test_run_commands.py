@@ -88,9 +88,9 @@ def test_show_prints_every_field_and_the_timeline(holdfast: Invoke, url: str, en
     for text in (ended.id, "tenant=acme", '{"a": 1, "b": 2}', *story):
         assert text in shown
     document = json_output(holdfast("runs", "show", url, ended.id, "--json"))
-    assert document.keys() == Snapshot.__dataclass_fields__.keys() | {"reasons", "story"}
-    assert [event["kind"] for event in document["story"]] == ["RUN_QUEUED", "RUN_STARTED", "RUN_SUCCEEDED"]
-    assert document["story"][0].keys() == {"run_id", "kind", "claim", "happened_at", "data"}
+    assert document.keys() == Snapshot.__dataclass_fields__.keys() | {"reasons", "timeline"}
+    assert [event["kind"] for event in document["timeline"]] == ["RUN_QUEUED", "RUN_STARTED", "RUN_SUCCEEDED"]
+    assert document["timeline"][0].keys() == {"run_id", "kind", "claim", "happened_at", "data"}
 
 
 def test_why_prints_the_reasons_that_the_python_api_returns(

@@ -227,7 +227,7 @@ def test_every_list_of_schedules_names_the_workers_with_another_definition(
     )
     server = serve(hf)
     web = server.client("operator")
-    note = "worker old:3 has a different definition"
+    note = "different definition in worker old:3"
     assert hf.schedules.get("letters.daily").others == ("old:3",)
     with Client(server.url, token=server.token) as client:
         assert client.schedules.list() == hf.schedules.list()

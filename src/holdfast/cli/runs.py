@@ -120,7 +120,7 @@ def show_(target: str, run_id: str, as_json: bool) -> int:
         run_id = targets.full_run_id(hf, run_id)
         answer, timeline = hf.why(run_id), hf.timeline(run_id)
         if as_json:
-            screen.document(json_output.run(answer.run) | {"reasons": list(answer.reasons), "story": timeline})
+            screen.document(json_output.run(answer.run) | {"reasons": list(answer.reasons), "timeline": timeline})
         else:
             _print(hf, answer, timeline)
         return exit_codes.OK

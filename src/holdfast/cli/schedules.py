@@ -196,7 +196,7 @@ def _warnings(info: ScheduleInfo) -> Iterator[str]:
     if info.unreadable is not None:
         yield json_text.marker(info.unreadable)
     if info.others:
-        yield f"worker {', '.join(info.others)} has a different definition"
+        yield f"different definition in worker {', '.join(info.others)}"
 
 
 def _schedule_note(info: ScheduleInfo, now: datetime) -> str:

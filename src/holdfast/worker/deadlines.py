@@ -33,7 +33,7 @@ class Deadlines:
 
         `on_unsafe` is called when another worker may soon take the lease of a function that can't be stopped.
         """
-        self._in_flight, self._clock, self._on_standstill, self._on_unsafe = in_flight, clock, on_stall, on_unsafe
+        self._in_flight, self._clock, self._on_stall, self._on_unsafe = in_flight, clock, on_stall, on_unsafe
         # Work must stop before its lease expires; a tenth of the lease is reserved for that.
         self._margin = lease.total_seconds() / 10
         self._idle = min(IDLE, lease.total_seconds() / 12)
@@ -91,7 +91,7 @@ class Deadlines:
             return
         log.warning("this process was stalled for %.1f s; a function may have held the interpreter lock", late)
         self._check_leases_from = now + self._margin
-        self._on_standstill()
+        self._on_stall()
 
     def too_late(self, running: RunInFlight) -> bool:
         """Whether the lease may expire before the work could be stopped."""

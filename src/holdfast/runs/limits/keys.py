@@ -1,7 +1,9 @@
 """Keys: at most `key_limit` runs of a key run at once. Key locks decide which ones; `hf.keys` lists the keys.
 
-    (no lock) ──take──▶ held by a run ──finish opens it──▶ open ──orchestrator──▶ held by the oldest due run
+    (no lock) ──take──▶ held by a run ──finish opens it──▶ open ──assign──▶ held by the oldest due run
                                                              └──none waits──▶ (no lock)
+
+A worker assigns the lock in the same commit if it sees a run that waits for the key; otherwise an orchestrator does.
 
 Finishing a run opens its key lock instead of deleting it, so that a newly submitted run can't overtake waiting runs.
 """
@@ -42,7 +44,7 @@ def take_key_locks(tx: Transaction, wanted: Mapping[str, str]) -> set[str]:
 
 
 def open_key_locks(tx: Transaction, entries: Iterable[QueueEntry]) -> None:
-    """Open the key locks of these runs; an orchestrator gives each to the next run."""
+    """Open the key locks of these runs, so that each can be given to the next run."""
     keyed = [(entry.run_id, entry.key, entry.key_number) for entry in entries if entry.key is not None]
     if keyed:
         tx.put("open_key_locks", ids=sorted(run_id for run_id, _, _ in keyed))

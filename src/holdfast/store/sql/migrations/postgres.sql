@@ -452,7 +452,7 @@ create table holdfast_watermarks (
     primary key (name)
 )
 go
--- How many runs waited and ran at one moment of each minute, and for how many seconds the oldest had been ready.
+-- How many runs waited and ran at one moment of each minute, and how many seconds ago the oldest had been submitted.
 create table holdfast_gauges (
     minute_at timestamptz not null,
     waiting bigint not null,
