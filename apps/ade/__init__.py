@@ -1,1 +1,1 @@
-"""ade: turns messy spreadsheets into one normalised workbook, by rules that a user writes in Python."""
+"""ade: turns each messy spreadsheet into a normalised workbook, with rules that a user writes in Python."""

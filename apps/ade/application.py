@@ -8,7 +8,7 @@ from apps.shared.definition import Application, PageLink, Process, serve
 application = Application(
     name="ade",
     title="ade",
-    shows="Turns messy spreadsheets into one normalised workbook, by rules in Python that run in a shared environment.",
+    shows="Turns a messy spreadsheet into a normalised workbook, with Python rules that run in a shared environment.",
     queues=("ade", "ade.builds"),
     processes=(
         serve("apps.ade.web:site", "--worker", settings={"ADE_QUEUE_SIZE": "100"}),

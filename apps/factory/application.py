@@ -20,7 +20,7 @@ application = Application(
     page="/videos/sample",
     links=(
         PageLink(what="Watch a video of half a minute being made", path="/videos/sample"),
-        PageLink(what="Kill a worker on that page: another takes over when the lease expires", path="/videos/sample"),
+        PageLink(what="Kill a worker: another takes over when the lease expires", path="/videos/sample"),
         PageLink(what="Edit a scene: only that scene is spoken and drawn again", path="/videos/sample/edit"),
         PageLink(what="See every stage with its state and lease, as a database view", path="/jobs"),
     ),

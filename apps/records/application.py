@@ -8,7 +8,7 @@ from apps.shared.definition import Application, PageLink, serve
 application = Application(
     name="records",
     title="Records",
-    shows="Documents become data in one process: upload a PDF, DOCX, EML or text file and see the fields found in it.",
+    shows="Turns documents into data, in one process. Upload a PDF, DOCX, EML or text file to see its fields.",
     queues=("records", "records.upkeep"),
     processes=(
         serve("apps.records.web:site", "--worker", "--log-level", "info", settings={"RECORDS_SAMPLES": "true"}),

@@ -95,14 +95,14 @@ def _sums(kind: str, fields: Sequence[FoundField]) -> Iterator[Finding]:
     )
     if not totals:
         return
-    total, total_text = Decimal(totals[-1].value), totals[-1].text
+    total = Decimal(totals[-1].value)
     net = Decimal(nets[-1].value) if nets else None
     tax = sum((Decimal(one.value) for one in taxes), Decimal(0))
     listed = sum((Decimal(one.value) for one in items), Decimal(0))
     if net is not None and abs(net + tax - total) > CENT:
         yield Finding(
             code="total_is_not_the_sum",
-            message=f"{nets[-1].text} plus {tax} tax is {net + tax}, but the total is {total_text}.",
+            message=f"{net} net plus {tax} tax is {net + tax}, but the total is {total}.",
         )
     if len(items) > 1:
         expected = net if net is not None else total

@@ -50,7 +50,7 @@ def test_every_job_is_kept_as_long_as_its_document(app: Extraction) -> None:
         assert "images without text" in job["error_log"]
         assert job["completed_at"] > job["started_at"]
     page = app.site.http.get(f"/documents/{failed['id']}", headers={"Accept": "text/html"}).text
-    assert "Earlier jobs" in page
+    assert "Earlier runs" in page
     assert page.count("images without text") == 2
 
     assert app.site.http.delete(f"/documents/{failed['id']}").status_code == 204

@@ -28,7 +28,9 @@ def artifacts() -> None:
 @parameters.run_argument()
 @parameters.json_option
 def list_(target: str, run_id: str, as_json: bool) -> int:
-    """List the artifacts of a run; for a pipeline, those of all its stages and segments.
+    """List the artifacts of a run.
+
+    The list for a pipeline includes the artifacts of all its stages and segments.
 
     \b
     holdfast artifacts list app:hf 01m2…

@@ -12,7 +12,7 @@ from holdfast.support.text import plain
 
 
 @click.command(short_help="Copy a SQLite database while it is in use.")
-@parameters.target_argument()
+@parameters.target_argument(local_only=True)
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
 def backup(target: str, file: Path, as_json: bool) -> int:

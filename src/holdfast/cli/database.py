@@ -10,7 +10,7 @@ from holdfast.support.text import plain
 
 
 @click.command()
-@parameters.target_argument()
+@parameters.target_argument(local_only=True)
 @click.option("--sql", is_flag=True, help="Print the SQL statements without applying them.")
 @click.option(
     "--from",
@@ -56,7 +56,7 @@ def _print(target: str, version: int | None) -> int:
 
 
 @click.command(short_help="Check that the database is consistent.")
-@parameters.target_argument()
+@parameters.target_argument(local_only=True)
 @click.option("--artifacts", is_flag=True, help="Also read every artifact and compare it with its checksum.")
 @parameters.json_option
 def verify(target: str, artifacts: bool, as_json: bool) -> int:

@@ -12,7 +12,7 @@ _STYLES = {"ok": "green", "warning": "yellow", "error": "red"}
 
 
 @click.command(short_help="Check the database, the clock and the schema, with advice.")
-@parameters.target_argument()
+@parameters.target_argument(local_only=True)
 @parameters.json_option
 def doctor(target: str, as_json: bool) -> int:
     """Check versions, clock, tables, commit time and live workers, and give advice.

@@ -14,6 +14,9 @@ HELP = (
     "TARGET is an application (app:hf or path/app.py:hf), a database URL (sqlite:///work.db, postgresql://…) or a "
     "server URL (http://…). You can also pass a server URL with --url instead of TARGET."
 )
+LOCAL_HELP = (
+    "TARGET is an application (app:hf or path/app.py:hf) or a database URL (sqlite:///work.db, postgresql://…)."
+)
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -23,12 +26,15 @@ limit_option = click.option(
 )
 
 
-def target_argument(name: str = "target") -> Callable[[F], F]:
-    """Add the first argument of a command, and explain it at the end of the command's help."""
+def target_argument(name: str = "target", *, local_only: bool = False) -> Callable[[F], F]:
+    """Add the first argument of a command, and explain it at the end of the command's help.
+
+    `local_only` says that the command refuses servers.
+    """
 
     def decorate(command: F) -> F:
         if name == "target":
-            command.__doc__ = f"{command.__doc__}\n    {HELP}\n    "
+            command.__doc__ = f"{command.__doc__}\n    {LOCAL_HELP if local_only else HELP}\n    "
         metavar = "APP" if name == "app" else "TARGET"
         return click.argument(name, metavar=metavar, shell_complete=completion.targets_here)(command)
 

@@ -70,8 +70,9 @@ def list_(target: str, state: str | None, name: str | None, limit: int, before: 
 @click.option("--follow", is_flag=True, help="Update until the pipeline has ended; exit with 1 if it did not succeed.")
 @parameters.json_option
 def show_(target: str, run_id: str, follow: bool, as_json: bool) -> int:
-    """Show the stages of a pipeline with their order, state and progress, and the runs that failed.
+    """Show the stages of a pipeline, and the runs that failed.
 
+    The stages are in the order in which they run, each with its state and progress.
     'holdfast runs list --parent ID' lists the runs of its stages and segments. 'holdfast runs cancel' cancels the
     pipeline.
 

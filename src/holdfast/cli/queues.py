@@ -37,7 +37,7 @@ def queues() -> None:
     \b
     holdfast queues list app:hf
     holdfast queues pause app:hf mail --note "the provider is down"
-    holdfast queues limit app:hf runs --max-queued 100 --concurrency 4
+    holdfast queues limit app:hf mail --max-queued 100 --concurrency 4
     """
 
 
@@ -45,11 +45,12 @@ def queues() -> None:
 @parameters.target_argument()
 @parameters.json_option
 def list_(target: str, as_json: bool) -> int:
-    """List every queue that has unfinished runs, a limit, a pause, a refused submission or a live worker.
+    """List queues with their limits and numbers of runs.
 
-    '*' stands for all queues together. QUEUED counts all queued runs, READY those that can start now. MAX QUEUED shows
-    the number of unfinished runs and the limit ("3 of 100"). CONCURRENCY is how many runs may run at once. OLDEST is
-    the age of the oldest queued run. REFUSED counts submissions that were refused because the queue was full.
+    A queue is listed if it has unfinished runs, a limit, a pause, a refused submission or a live worker. '*' stands
+    for all queues together. QUEUED counts all queued runs, READY those that can start now. MAX QUEUED shows the number
+    of unfinished runs and the limit ("3 of 100"). CONCURRENCY is how many runs may run at once. OLDEST is the age of
+    the oldest queued run. REFUSED counts submissions that were refused because the queue was full.
 
     \b
     holdfast queues list app:hf
@@ -113,8 +114,8 @@ def limit(
     Limits set here stay until the code declares new ones with hf.queue(…).
 
     \b
-    holdfast queues limit app:hf runs --max-queued 100 --concurrency 4
-    holdfast queues limit app:hf runs --max-queued none
+    holdfast queues limit app:hf mail --max-queued 100 --concurrency 4
+    holdfast queues limit app:hf mail --max-queued none
     """
     if max_queued is UNSET and concurrency is UNSET:
         raise click.UsageError("give --max-queued, --concurrency or both")

@@ -111,7 +111,9 @@ def list_(
 @parameters.run_argument()
 @parameters.json_option
 def show_(target: str, run_id: str, as_json: bool) -> int:
-    """Show everything about a run: its fields, why it is in its state, its result or error, and its timeline.
+    """Show everything about a run.
+
+    This includes its fields, why it is in its state, its result or error, and its timeline.
 
     \b
     holdfast runs show app:hf 01m2…

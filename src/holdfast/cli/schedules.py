@@ -47,7 +47,9 @@ def schedules() -> None:
 @parameters.target_argument()
 @parameters.json_option
 def list_(target: str, as_json: bool) -> int:
-    """List the schedules of the application and those that workers have registered, each with its next and last slot.
+    """List schedules, each with its next and last slot.
+
+    These are the schedules of the application and those that workers have registered.
 
     Times are UTC. LOCAL is the next slot in the schedule's own time zone.
 

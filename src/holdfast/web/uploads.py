@@ -198,7 +198,7 @@ class _Form:
         self._kind = self._accepts(self._head)
         if self._kind is None:
             raise Problem(
-                "unsupported_type", f"{self._file_name!r} has a file type that is not accepted here", status=415
+                "unsupported_type", f"the content of {self._file_name!r} is not of an accepted file type", status=415
             )
 
     def _end(self) -> None:

@@ -24,8 +24,8 @@ from holdfast.worker.threads import Threads
 log = logging.getLogger("holdfast.worker")
 
 STILL_RUNNING = (
-    "may still be running, alongside a retry or the next run of its key. "
-    'Holdfast stores nothing more from it; use isolation="process" to have it killed'
+    "may still be running, even at the same time as a retry or the next run of its key. "
+    'Holdfast stores nothing more from it. A job with isolation="process" is killed instead'
 )
 
 Complete = Callable[[RunInFlight, Outcome | None], None]

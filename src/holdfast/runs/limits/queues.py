@@ -27,7 +27,7 @@ class Queues:
         self._runtime = runtime
 
     def list(self) -> list[Queue]:
-        """Return every queue that a live worker serves, or that has unfinished runs, a pause, limits or refused submissions."""
+        """Return every queue that a live worker serves or that has unfinished runs, a pause, limits or refusals."""
         return self._runtime.read(list_queues)
 
     def get(self, name: str) -> Queue:
@@ -172,7 +172,7 @@ def _has_changed(tx: Transaction, name: str, limits: Limits) -> bool:
 
 
 def list_queues(tx: Transaction) -> list[Queue]:
-    """Return every queue that a live worker serves, or that has unfinished runs, a pause, limits or refused submissions.
+    """Return every queue that a live worker serves or that has unfinished runs, a pause, limits or refusals.
 
     The number of rows that it reads is bounded, however many runs there are.
     """

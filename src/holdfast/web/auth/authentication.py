@@ -91,7 +91,7 @@ class Access:
         async def allowed(request: Request) -> Who:
             who = await self.admit(request)
             if not who.may(role):
-                detail = f"{who.name} has the role {who.role}; this action needs the role {role}"
+                detail = f"your role is {who.role}; this action needs the role {role}"
                 raise Problem("not_allowed", detail, status=403)
             return who
 
