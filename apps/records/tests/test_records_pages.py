@@ -81,11 +81,27 @@ def test_a_file_is_uploaded_and_its_fields_are_highlighted_in_its_text(visits: V
     expect(page.locator("#events")).to_contain_text("RUN_SUCCEEDED")
 
 
+def test_one_click_uploads_a_file_once_after_the_page_has_refreshed_itself(
+    visits: Visits, server: RecordsServer
+) -> None:
+    page = visits.page("/documents")
+    for _ in range(2):
+        with page.expect_response(lambda response: response.url.split("?")[0].endswith("/documents")):
+            page.evaluate("htmx.trigger('#main', 'live')")
+    file = {"name": "once.txt", "mimeType": "text/plain", "buffer": note("once")}
+    uploads: list[str] = []
+    page.on("request", lambda request: uploads.append(request.url) if request.method == "POST" else None)
+    page.get_by_label("Upload a document").set_input_files(file)  # type: ignore[arg-type]
+    page.get_by_role("button", name="Upload", exact=True).click()
+    expect(page.locator("h1")).to_contain_text("once.txt")
+    assert len(uploads) == 1
+
+
 def test_dropped_files_are_uploaded_and_an_unsupported_one_is_refused(visits: Visits) -> None:
     page = visits.page("/documents", width=390)
     visits.errors.clear()
     page.evaluate(DROP, ["picture.txt", list(b"\x89PNG\r\n\x1a\n" + bytes(100))])
-    expect(page.locator(".uploads .refused")).to_contain_text("file type that is not accepted")
+    expect(page.locator(".uploads .refused")).to_contain_text("not of an accepted file type")
     visits.errors.clear()  # the browser logs the response 415
     page.evaluate(DROP, ["dropped.txt", list(note("dropped"))])
     expect(page.locator("h1")).to_contain_text("dropped.txt")

@@ -21,7 +21,7 @@ from holdfast.runs.submit import submit_builds
 from holdfast.runtime import Runtime
 from holdfast.store.transaction import Row, Transaction
 from holdfast.support import json_text
-from holdfast.support.errors import BuildNotFound, InvalidPolicy, Unreadable
+from holdfast.support.errors import BuildNotFound, InvalidPolicy, RunNotFound, Unreadable
 from holdfast.support.validation import check_limit, job_name
 from holdfast.values.builds import STATES, Build, BuildRequest, key_of
 from holdfast.values.policies import Policy
@@ -189,7 +189,10 @@ def _build(row: Row) -> Build:
 def _identity(tx: Transaction, which: Which) -> tuple[str, str, str]:
     if isinstance(which, BuildRequest | Build):
         return which.job, which.scope, which.fingerprint
-    run = get_snapshot(tx, which)
+    try:
+        run = get_snapshot(tx, which)
+    except RunNotFound as error:
+        raise BuildNotFound(f"there is no build {which}") from error
     if run.kind == "build":
         # All runs of one build have the same key. A run that was replaced is not in the table of builds.
         fingerprint = run.args.get("fingerprint") if isinstance(run.args, dict) else None

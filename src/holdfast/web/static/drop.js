@@ -6,17 +6,18 @@
 const token = () => document.querySelector('meta[name="csrf"]')?.content ?? "";
 const box = () => document.querySelector("form.drop");
 
+const input = () => box().querySelector('input[type="file"]');
+
+// A refresh of the page may replace the attributes of the form.
 function start() {
-  const form = box();
-  if (!form || form.classList.contains("scripted")) return;
-  form.classList.add("scripted");
-  const input = form.querySelector('input[type="file"]');
-  input.multiple = true;
-  form.addEventListener("submit", (event) => {
-    event.preventDefault();
-    send([...input.files]).then(() => form.reset());
-  });
+  if (box()) input().multiple = true;
 }
+
+document.addEventListener("submit", (event) => {
+  if (event.target !== box()) return;
+  event.preventDefault();
+  send([...input().files]).then(() => event.target.reset());
+});
 
 for (const kind of ["dragenter", "dragover"])
   document.addEventListener(kind, (event) => {
@@ -44,8 +45,8 @@ async function send(files) {
       continue;
     }
     const body = new FormData(form);
-    body.delete(form.querySelector('input[type="file"]').name);
-    body.append(form.querySelector('input[type="file"]').name, file);
+    body.delete(input().name);
+    body.append(input().name, file);
     try {
       const answer = await fetch(form.action, { method: "POST", body, headers: { Accept: "application/json", "X-CSRF-Token": token() } });
       const told = await answer.json();
