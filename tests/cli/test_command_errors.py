@@ -194,9 +194,9 @@ TABLE = [
     Refusal("pipelines show URL nothing", 3, "pipeline_not_found"),
     Refusal("pipelines rerun URL PIPELINE --from nowhere", 2, "invalid_arguments"),
     *(
-        Refusal(f"builds {command} URL {one}", 3, code)
+        Refusal(f"builds {command} URL {one}", 3, "build_not_found")
         for command in ("show", "invalidate")
-        for one, code in (("RUN", "build_not_found"), ("nothing", "run_not_found"))
+        for one in ("RUN", "nothing")
     ),
     Refusal("artifacts get app:hf RUN other -o got", 3, "artifact_not_found", "has no artifact 'other'"),
     Refusal("artifacts get app:hf RUN letter.txt -o nosuchdir/a.txt", 2, "usage", "nosuchdir/a.txt"),
