@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 from tests.process.support import PROGRAMS
+from tests.waiting import wait_for
 
 from holdfast import Context, Holdfast, Retry, RunFailed
 from holdfast.support import telemetry
@@ -127,8 +129,11 @@ def test_every_attempt_belongs_to_the_trace_of_the_submitter_and_errors_are_reda
 def test_a_run_that_waits_for_its_children_stays_in_one_trace_with_them(
     fast: Holdfast, exported: InMemorySpanExporter
 ) -> None:
+    waits = threading.Event()
+
     @fast.job(name="part")
     def part() -> int:
+        assert waits.wait(60)
         return 1
 
     @fast.job(name="whole")
@@ -136,7 +141,10 @@ def test_a_run_that_waits_for_its_children_stays_in_one_trace_with_them(
         return sum(ctx.gather(*(ctx.submit_child(part) for _ in range(2))))
 
     with fast.worker(), trace.get_tracer("test").start_as_current_span("request") as request:
-        assert whole.submit().result(timeout=60) == 2
+        run = whole.submit()
+        wait_for(lambda: "RUN_WAITING_FOR_CHILDREN" in [event.kind for event in run.timeline()])
+        waits.set()
+        assert run.result(timeout=60) == 2
     first, second = named(exported, "run whole")
     assert dict(first.attributes or {})["holdfast.outcome"] == "waits"
     assert [parent_of(span) for span in (first, second)] == [id_of(request)] * 2

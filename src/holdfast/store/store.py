@@ -113,7 +113,11 @@ class Store:
 
     def once(self, verb: Callable[[Transaction], T], *, write: bool) -> T:
         """Run a verb that is a single statement, which needs no `begin` and no `commit`."""
-        with self._writing() if write else contextlib.nullcontext(), self._connection(write=write) as connection:
+        with (
+            self._dated(),
+            self._writing() if write else contextlib.nullcontext(),
+            self._connection(write=write) as connection,
+        ):
             result = verb(self._begun(self.dialect.alone(connection), self.queries))
             if write:
                 self.dialect.committed(connection)
@@ -124,7 +128,11 @@ class Store:
         self, *, patience: timedelta | None = None, own_patience: timedelta | None = None
     ) -> Iterator[Transaction]:
         """Open a transaction. Commit it at the end, then send its notifications; roll it back after an error."""
-        with self._writing(patience), self._open(write=True, patience=patience, own_patience=own_patience) as tx:
+        with (
+            self._dated(),
+            self._writing(patience),
+            self._open(write=True, patience=patience, own_patience=own_patience) as tx,
+        ):
             yield tx
         self.commits += tx.wrote
         if tx.counted:
@@ -228,6 +236,16 @@ class Store:
         self._pool = Pool(self.dialect.close, self.clock.elapsed, limit=self._max_connections, wait=self._busy_timeout)
         self._writer = None
         self._turn = threading.Lock()
+
+    @contextlib.contextmanager
+    def _dated(self) -> Iterator[None]:
+        """Add to a StoreBusy when the wait began, so that several errors about one lock can be recognised."""
+        began = self.clock.elapsed()
+        try:
+            yield
+        except StoreBusy as busy:
+            busy.since = began
+            raise
 
     @contextlib.contextmanager
     def _writing(self, patience: timedelta | None = None) -> Iterator[None]:

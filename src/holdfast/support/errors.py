@@ -190,6 +190,9 @@ class BackupFailed(HoldfastError):
 class StoreBusy(HoldfastError):
     """The database is locked, or all connections are in use. Nothing was written; try again."""
 
+    since: float | None = None
+    """When the transaction began to wait, as `elapsed` time of the clock."""
+
 
 class StoreUnavailable(HoldfastError):
     """The database can't be reached, or the connection broke."""

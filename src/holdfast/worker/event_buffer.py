@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from datetime import datetime
 from typing import Any, TypeAlias
@@ -26,6 +27,7 @@ class EventBuffer:
         self._buffered: list[tuple[Lease, Event]] = []
         self._taken: list[tuple[Lease, Event]] = []
         self._contention: Event | None = None
+        self._recorded_at = -math.inf  # elapsed time of the last commit that recorded a contention
 
     def add(self, lease: Lease, kind: str, data: dict[str, Any], *, at: datetime) -> None:
         event = Event(run_id=lease.run_id, kind=kind, claim=lease.claim, data=data, happened_at=at)
@@ -34,7 +36,12 @@ class EventBuffer:
             del self._buffered[:-MAX_EVENTS]
 
     def contended(self, error: StoreBusy, *, at: datetime) -> None:
-        """Record that the database was locked. Several calls before the next commit make one event."""
+        """Record that the database was locked. One lock makes one event, however many threads waited for it.
+
+        A thread may report the lock after the commit that recorded it, if it began to wait before that commit.
+        """
+        if error.since is not None and error.since < self._recorded_at:
+            return
         data = {"error": str(error), "worker": self._holder}
         with self._lock:
             self._contention = self._contention or Event(run_id=None, kind="DATABASE_BUSY", data=data, happened_at=at)
@@ -53,11 +60,11 @@ class EventBuffer:
             self._buffered[:0] = batch[0]
             self._taken = []
 
-    def written(self, batch: Batch) -> None:
-        """Note that the transaction that wrote these events has committed."""
+    def written(self, batch: Batch, *, elapsed: float) -> None:
+        """Note that the transaction that wrote these events has committed, by now (`elapsed`)."""
         with self._lock:
-            if self._contention is batch[1]:
-                self._contention = None
+            if batch[1] is not None and self._contention is batch[1]:
+                self._contention, self._recorded_at = None, elapsed
 
     def write(self, tx: Transaction, batch: Batch) -> None:
         """Write the events of runs whose leases are still ours; drop those of stale claims."""

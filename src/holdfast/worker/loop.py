@@ -190,7 +190,7 @@ class WorkerLoop:
             # The same error may happen in the next claim.
             self._pause.wait(self.runtime.settings.poll_interval.total_seconds())
             return
-        self.event_buffer.written(buffered)
+        self.event_buffer.written(buffered, elapsed=self.runtime.clock.elapsed())
         self.completer.finished(done, lost)
         if limit > 0:
             counted = [one for one in claims if not self._is_bulk(one)]
@@ -267,9 +267,9 @@ class WorkerLoop:
             self.event_buffer.put_back(buffered)
         except Exception:
             log.exception("could not write events of running runs; they are lost")
-            self.event_buffer.written(buffered)
+            self.event_buffer.written(buffered, elapsed=self.runtime.clock.elapsed())
         else:
-            self.event_buffer.written(buffered)
+            self.event_buffer.written(buffered, elapsed=self.runtime.clock.elapsed())
 
     def _begin(self, claimed: ClaimedRun, leased_from: float) -> None:
         settings, clock = self.runtime.settings, self.runtime.clock
