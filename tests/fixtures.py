@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import itertools
-import math
 import os
 import shutil
 import signal
@@ -81,22 +79,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         _keep(config, items, lambda item: item.get_closest_marker("long") is None)
     if config.getoption("--odd-postgres"):
         _keep(config, items, _uses_postgres)
-    _spread(items)
-
-
-def _spread(items: list[pytest.Item]) -> None:
-    """Put the tests of processes, which mostly wait, between the files of the others, which mostly compute."""
-    waiting = [item for item in items if item.nodeid.startswith("tests/process/")]
-    others = (item for item in items if not item.nodeid.startswith("tests/process/"))
-    files = [list(group) for _, group in itertools.groupby(others, _file)]
-    if waiting and files:
-        each = math.ceil(len(waiting) / len(files))
-        starts = range(0, each * len(files), each)
-        items[:] = [item for file, at in zip(files, starts, strict=True) for item in (*waiting[at : at + each], *file)]
-
-
-def _file(item: pytest.Item) -> str:
-    return item.nodeid.partition("::")[0]
 
 
 def _keep(config: pytest.Config, items: list[pytest.Item], wanted: Callable[[pytest.Item], bool]) -> None:
