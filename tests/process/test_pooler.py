@@ -115,6 +115,7 @@ def test_behind_a_pooler_each_transaction_sets_the_options_that_it_relies_on(
         return tuple(tx._session.execute(f"select {query}", None)[0][0])
 
     with Holdfast(pooled_url, poll_interval=0.1, lease=3) as hf:
+        hf.start(wait=30)  # the pooler may first offer a connection whose server process is gone
         store = hf.store
         expected = ("read committed", "UTC", "UTF8")
         # Meanwhile another client changes the options of the same server connections.
